@@ -127,6 +127,7 @@ class Chain:
         outcomes = found["outcomes"]
         self.outcomes: dict[str, int] = {
             "applied": outcomes["applied"],
+            "ended_early": outcomes["ended_early"],
             **outcomes["dropped"],
             "in_flight": outcomes["in_flight"],
             "unexplained": outcomes["unexplained"],

@@ -197,7 +197,8 @@ impl Run {
     /// What did not come to the last callback was lost, and nothing else.
     fn balances(&self) {
         let ends = self.ends();
-        let lost: usize = ends.iter().filter(|(end, _)| **end != "applied").map(|(_, n)| n).sum();
+        let is_lost = |end: &str| !matches!(end, "applied" | "ended_early");
+        let lost: usize = ends.iter().filter(|(end, _)| is_lost(end)).map(|(_, n)| n).sum();
         let (first, second) = (self.received("/image_raw"), self.received("/detections"));
         let missing = |received: &BTreeMap<u64, u64>, sent: &[u64]| {
             let begun = received.keys().min().copied().unwrap_or(0);

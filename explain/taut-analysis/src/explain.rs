@@ -13,6 +13,7 @@ use taut_timelines::{ThreadState, Timelines};
 
 use crate::{
     context::Context,
+    crowds::Crowds,
     error::Error,
     explained::{
         Cause, CauseShare, Explained, Lane, MessagePath, MessageTime, Party, PathPiece, Selected, State, TimePiece,
@@ -21,6 +22,7 @@ use crate::{
     kind::Kind,
     ledger::{self, Groups, Ledger},
     line::ChainLine,
+    lock_holders,
     messages::{Message, Messages},
     modes,
     options::{Above, ExplainOptions},
@@ -109,6 +111,7 @@ pub(crate) fn explain(
     let selection = select(chain, line.period_ns, &ledger, wanted);
     ledger.close(selection.limit_ns);
     let whole = ledger.groups(|kind| kind.cause);
+    let crowds = Crowds::of(&ledger, walker);
     let mut explained = Explained {
         messages: through.len() as u64,
         tail_messages: ledger.tail.len() as u64,
@@ -119,10 +122,14 @@ pub(crate) fn explain(
         },
         tail_limit_ns: selection.limit_ns.unwrap_or(0),
         modes: modes::modes(chain, &ledger, walker),
-        causes: causes(&ledger, &whole, walker),
+        causes: causes(&ledger, &whole, &crowds, walker),
         by_cause: by_cause(&whole),
-        hops: if walker.is_blind() { Vec::new() } else { hops(&ledger, &whole, walker, line.points.len() - 1) },
-        responsible: responsible(&ledger, walker),
+        hops: if walker.is_blind() {
+            Vec::new()
+        } else {
+            hops(&ledger, &whole, &crowds, walker, line.points.len() - 1)
+        },
+        responsible: responsible(&ledger, &crowds, walker),
         sides: sides.map(sides::Collector::finish),
         ..Explained::default()
     };
@@ -134,6 +141,8 @@ pub(crate) fn explain(
     );
     let refused = hypotheses::judge(&mut explained, chain, &ledger, replay.as_ref(), walker, wanted);
     explained.recommendations = recommendations::recommend(&explained, chain);
+    explained.lock_holders = lock_holders::of(&ledger, walker);
+    explained.name_locks();
     if wanted.all {
         explained.times = ledger.rows.iter().map(|row| message_time(row, &ledger, walker, context)).collect();
     }
@@ -255,8 +264,8 @@ fn select(chain: &Chain, period_ns: Option<u64>, ledger: &Ledger, wanted: &Expla
     }
 }
 
-fn causes(ledger: &Ledger, whole: &Groups<Cause>, walker: &Walker<'_>) -> Vec<CauseShare> {
-    let groups = ledger.groups(|kind| (kind.cause, kind.detail));
+fn causes(ledger: &Ledger, whole: &Groups<Cause>, crowds: &Crowds, walker: &Walker<'_>) -> Vec<CauseShare> {
+    let groups = ledger.groups(|kind| (kind.cause, crowds.detail(kind.cause, kind.detail)));
     let shares = groups.shares_of(whole, |(cause, _)| *cause);
     let line = |(line, tail_share): (&ledger::LedgerLine<(Cause, u32)>, f64)| CauseShare {
         messages: line.messages,
@@ -284,8 +293,14 @@ fn by_cause(whole: &Groups<Cause>) -> Vec<CauseShare> {
     whole.lines.iter().map(line).collect()
 }
 
-fn hops(ledger: &Ledger, whole: &Groups<Cause>, walker: &Walker<'_>, hops: usize) -> Vec<Vec<CauseShare>> {
-    let groups = ledger.groups(|kind| (kind.hop, kind.cause, kind.detail));
+fn hops(
+    ledger: &Ledger,
+    whole: &Groups<Cause>,
+    crowds: &Crowds,
+    walker: &Walker<'_>,
+    hops: usize,
+) -> Vec<Vec<CauseShare>> {
+    let groups = ledger.groups(|kind| (kind.hop, kind.cause, crowds.detail(kind.cause, kind.detail)));
     let shares = groups.shares_of(whole, |(_, cause, _)| *cause);
     let mut by_hop = vec![Vec::new(); hops];
     for (line, tail_share) in groups.lines.iter().zip(shares) {
@@ -310,7 +325,7 @@ fn by_share(a: &CauseShare, b: &CauseShare) -> Ordering {
 }
 
 /// Threads, processes, locks and interrupts that took time from the tail.
-fn responsible(ledger: &Ledger, walker: &Walker<'_>) -> Vec<Party> {
+fn responsible(ledger: &Ledger, crowds: &Crowds, walker: &Walker<'_>) -> Vec<Party> {
     let mut responsible: HashMap<(&'static str, String), Party> = HashMap::default();
     for at in &ledger.tail {
         let row = &ledger.rows[*at];
@@ -318,6 +333,7 @@ fn responsible(ledger: &Ledger, walker: &Walker<'_>) -> Vec<Party> {
         for (number, ns) in ledger.amounts_of(row) {
             let kind = &ledger.kinds[*number as usize];
             for (what, name) in parties(kind, walker, row.start_ns) {
+                let name = crowds.party(what, name);
                 let party = responsible.entry((what, name.clone())).or_default();
                 party.time_ns += ns;
                 if !party.causes.contains(&kind.cause) {

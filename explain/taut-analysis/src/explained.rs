@@ -1,6 +1,8 @@
 //! What the time of a chain's messages was spent on, as plain data in the user's words.
 //! All times in nanoseconds; moments are nanoseconds since the recording's start.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use taut_stats::Distribution;
@@ -116,6 +118,8 @@ pub struct Explained {
     pub hops: Vec<Vec<CauseShare>>,
     /// Threads, processes, locks and interrupts that the tail's time went to, most first.
     pub responsible: Vec<Party>,
+    /// By address of a lock without a name: "by THREAD" or "mostly by THREAD", which held it while the tail waited.
+    pub lock_holders: BTreeMap<String, String>,
     /// Every registered lock and every cause with time in the tail; then those that the user named.
     pub hypotheses: Vec<Hypothesis>,
     /// Predictions, most gain first.
@@ -165,14 +169,14 @@ pub struct Mode {
     pub causes: Vec<ModeCause>,
 }
 
-/// A cause of the messages of a mode.
+/// A cause with its share of an excess.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ModeCause {
     /// The cause.
     pub cause: Cause,
     /// Where one makes most of it; else empty.
     pub detail: String,
-    /// Of the excess of the mode's messages (0..1).
+    /// Of the excess (0..1).
     pub share: f64,
 }
 
@@ -278,6 +282,11 @@ pub struct Prediction {
     /// Whether messages waited for busy threads, so that what was recorded was replayed.
     #[serde(rename = "replayed")]
     pub is_replayed: bool,
+    /// Half of the time that goes from the tail is in so many of its messages.
+    pub half_in: u64,
+    /// By what the messages from the predicted quantile on still exceed typical ones, largest first: the share of each cause.
+    /// `queued` holds waits behind others that are new, too.
+    pub remaining: Vec<ModeCause>,
     /// What the prediction assumes.
     pub assumption: String,
 }

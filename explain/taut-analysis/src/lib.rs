@@ -8,6 +8,7 @@
 
 mod analyzer;
 mod context;
+mod crowds;
 mod environment;
 mod error;
 mod explain;
@@ -19,6 +20,7 @@ mod hypotheses;
 mod kind;
 mod ledger;
 mod line;
+mod lock_holders;
 mod loop_types;
 mod loops;
 mod messages;

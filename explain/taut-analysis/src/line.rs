@@ -50,7 +50,7 @@ pub(crate) struct Lines {
     pub alone: Vec<ChainLine>,
 }
 
-/// How many messages took one path, and how many of them were applied.
+/// How many messages took one path, and how many of them were not dropped.
 #[derive(Default)]
 struct Follow {
     messages: u64,
@@ -186,8 +186,8 @@ fn hint(point: &str, known: &HashMap<&str, Vec<PointId>>) -> String {
 /// Every distinct path with how many messages took it.
 fn paths(messages: &Messages, context: &Context) -> HashMap<Vec<PointId>, Follow> {
     // Each source may have a number of its own for it.
-    let applied: Vec<PointId> =
-        context.points.iter().filter(|(_, name)| *name == "applied").map(|(id, _)| id).collect();
+    let is_good = |(_, name): &(PointId, &str)| matches!(*name, "applied" | "ended_early");
+    let applied: Vec<PointId> = context.points.iter().filter(is_good).map(|(id, _)| id).collect();
     let mut paths: HashMap<Vec<PointId>, Follow> = HashMap::default();
     let mut path = Vec::new();
     for (message, passes) in messages.iter() {

@@ -77,7 +77,16 @@ pub(crate) fn of_recording(
     }
     if totals.lost_kernel_events > 0 {
         let lost = about(totals.lost_kernel_events, totals.lost_kernel_events_is_estimate);
-        notes.push(format!("{lost} kernel events were lost: what happened then is unknown"));
+        let stretches = match totals.lost_kernel_stretches {
+            0 => String::new(),
+            n => format!(
+                " in {n} {} of {:.1} ms at most together ({:.1} % of the recording)",
+                if n == 1 { "stretch" } else { "stretches" },
+                totals.lost_kernel_ns as f64 / 1e6,
+                totals.lost_kernel_ns as f64 / 1e7 / totals.duration_s.max(1e-9)
+            ),
+        };
+        notes.push(format!("{lost} kernel events were lost{stretches}: what happened then is unknown"));
     }
     if totals.lost_telemetry > 0 {
         notes.push(format!(

@@ -19,6 +19,8 @@ const IN_FLIGHT_NS: u64 = 100_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fate {
     Applied,
+    /// Before the chain's last point, where its way branched and nothing was sent on.
+    EndedEarly,
     /// For this reason.
     Dropped(PointId),
     /// Under way when the recording, or that of its next point, began, or when it ended: seen shortly before, or still in a queue.
@@ -80,8 +82,12 @@ impl<'a> Fates<'a> {
     pub fn of(&self, message: &Message, passes: &[Pass]) -> Fate {
         let through = passes.iter().any(|s| s.point == self.last_point);
         match message.outcome {
-            Some(reason) if self.context.points.known(reason) == Some("applied") => Fate::Applied,
-            Some(reason) => Fate::Dropped(reason),
+            Some(reason) => match self.context.points.known(reason) {
+                Some("applied") => Fate::Applied,
+                Some("ended_early") if through => Fate::Applied,
+                Some("ended_early") => Fate::EndedEarly,
+                _ => Fate::Dropped(reason),
+            },
             None if !self.has_outcomes && through => Fate::Applied,
             None if message.last_ns.saturating_add(self.in_flight_ns) >= self.context.end_ns => Fate::InFlight,
             None if self.is_early(message, passes) || self.is_queued(passes) => Fate::InFlight,
@@ -134,6 +140,7 @@ impl<'a> Account<'a> {
         match fate {
             Fate::Applied => return self.outcomes.applied += 1,
             Fate::InFlight => return self.outcomes.in_flight += 1,
+            Fate::EndedEarly => self.outcomes.ended_early += 1,
             Fate::Lost => self.outcomes.lost += 1,
             Fate::Dropped(reason) => *self.dropped.entry(reason).or_default() += 1,
             Fate::Unexplained => self.outcomes.unexplained += 1,
@@ -149,6 +156,7 @@ impl<'a> Account<'a> {
         self.outcomes.dropped.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         let why = |fate: Fate| match fate {
             Fate::Dropped(reason) => name(reason),
+            Fate::EndedEarly => "ended early".to_owned(),
             Fate::Lost => "stamps were lost".to_owned(),
             _ => "unexplained".to_owned(),
         };

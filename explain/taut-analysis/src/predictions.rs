@@ -1,10 +1,12 @@
 //! What the chain would be without a cause: the recorded messages replayed (`replay`), or, where none waited for a busy
 //! thread, each message's time less the cause's.
 
+use std::collections::BTreeMap;
+
 use taut_stats::{Distribution, rank};
 
 use crate::{
-    Cause, Chain, Predicted, Prediction,
+    Cause, Chain, ModeCause, Predicted, Prediction,
     factor::Factor,
     kind::Kind,
     ledger::Ledger,
@@ -15,8 +17,8 @@ use crate::{
 
 /// Quantiles that are shown before and after.
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
-/// With fewer messages beyond it a quantile is not shown at all.
-const BEYOND_MIN: f64 = 3.0;
+/// So many causes are named of what remains.
+const REMAINING: usize = 3;
 
 /// What all predictions of a chain share.
 pub(crate) struct Predictor<'a> {
@@ -28,6 +30,8 @@ pub(crate) struct Predictor<'a> {
     sorted: Vec<u64>,
     /// Highest quantile that is carried.
     quantile: Option<f64>,
+    /// And of the messages as measured: of higher ones nothing is stated of them, and nothing predicted.
+    carried: f64,
     deadline_ns: Option<u64>,
 }
 
@@ -60,6 +64,7 @@ impl<'a> Predictor<'a> {
             totals,
             sorted,
             quantile: quantile.or(carried),
+            carried: carried.unwrap_or(0.0),
             deadline_ns: chain.deadline_ns,
         }
     }
@@ -94,7 +99,56 @@ impl<'a> Predictor<'a> {
                 self.totals.iter().zip(&removed).map(|(total, removed)| total.saturating_sub(sum(removed))).collect()
             }
         };
-        self.predictions(all, left, replay.is_some(), kept.iter().any(|kept| *kept >= 1.0))
+        let remaining = self.remaining(&parts, kept.iter().sum(), &left);
+        let keeps = kept.iter().any(|kept| *kept >= 1.0);
+        let half_in = self.half_in(&left);
+        Prediction { remaining, half_in, ..self.predictions(all, left, replay.is_some(), keeps) }
+    }
+
+    /// How many messages of the tail have half of the time that goes from it.
+    fn half_in(&self, left: &[u64]) -> u64 {
+        let mut gone: Vec<u64> = self.ledger.tail.iter().map(|at| self.totals[*at].saturating_sub(left[*at])).collect();
+        gone.sort_unstable_by(|a, b| b.cmp(a));
+        let half = gone.iter().sum::<u64>() / 2;
+        let mut sum = 0;
+        let is_needed = |ns: &&u64| {
+            let before = sum;
+            sum += **ns;
+            before < half
+        };
+        gone.iter().take_while(is_needed).count() as u64
+    }
+
+    /// By what messages from the predicted quantile on still exceed typical ones: other causes of their own, and waits behind others
+    /// that the run has and the recording had not.
+    fn remaining(&self, parts: &[Part], kept_ns: f64, left: &[u64]) -> Vec<ModeCause> {
+        let mut sorted = left.to_vec();
+        sorted.sort_unstable();
+        let Some(limit_ns) = self.quantile.and_then(|quantile| rank(&sorted, quantile)) else { return Vec::new() };
+        let mut typical: BTreeMap<Cause, f64> = BTreeMap::new();
+        let of_others =
+            || self.ledger.kinds.iter().zip(parts).enumerate().filter(|(_, (_, part))| **part == Part::None);
+        for (at, (kind, _)) in of_others() {
+            *typical.entry(kind.cause).or_default() += self.ledger.typical[at];
+        }
+        let mut beyond: BTreeMap<Cause, f64> = BTreeMap::new();
+        for (row, left_ns) in self.ledger.rows.iter().zip(left).filter(|(_, left_ns)| **left_ns >= limit_ns) {
+            let mut own: BTreeMap<Cause, f64> = BTreeMap::new();
+            for (kind, ns) in row.amounts.iter().filter(|(kind, _)| parts[*kind as usize] == Part::None) {
+                *own.entry(self.ledger.kinds[*kind as usize].cause).or_default() += *ns as f64;
+            }
+            let more = *left_ns as f64 - kept_ns - own.values().sum::<f64>();
+            *own.entry(Cause::Queued).or_default() += more.max(0.0);
+            for (cause, ns) in own {
+                *beyond.entry(cause).or_default() += (ns - typical.get(&cause).copied().unwrap_or(0.0)).max(0.0);
+            }
+        }
+        let all: f64 = beyond.values().sum();
+        let share = |(cause, ns): (Cause, f64)| ModeCause { cause, share: ns / all, ..ModeCause::default() };
+        let mut shares: Vec<ModeCause> = beyond.into_iter().filter(|(_, ns)| *ns > 0.0).map(share).collect();
+        shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+        shares.truncate(REMAINING);
+        shares
     }
 
     fn part(&self, all: &[&Factor], kind: &Kind) -> Part {
@@ -154,7 +208,7 @@ impl<'a> Predictor<'a> {
         sorted.sort_unstable();
         let distribution = Distribution::of(&left, &sorted);
         let blocks = Blocks::of(&left);
-        let is_shown = |q: &f64| (1.0 - q) * sorted.len() as f64 >= BEYOND_MIN;
+        let is_shown = |q: &f64| *q <= self.carried || Some(*q) == self.quantile;
         let predicted = |quantile: f64| {
             Some(Predicted {
                 quantile,
@@ -181,6 +235,8 @@ impl<'a> Predictor<'a> {
             gain: if was > 0 { 1.0 - is as f64 / was as f64 } else { 0.0 },
             missed: self.deadline_ns.map(|deadline| left.iter().filter(|total| **total > deadline).count() as u64),
             is_replayed,
+            half_in: 0,
+            remaining: Vec::new(),
             assumption: match keeps {
                 true => format!("{what} never takes longer than in the typical message{alone}"),
                 false => format!("no message spends time on {what}{alone}"),

@@ -69,25 +69,25 @@ const RULES: &[Rule] = &[
     rule(
         Cause::Queued,
         "",
-        "too much load: the thread is busy with what it does for every message; make that shorter, spread it over threads, send \
-         less often, or let only the newest message wait (a mailbox of depth 1)",
+        "make what the thread does for every message shorter, spread it over threads, send less often, or let only the newest \
+         message wait (a mailbox of depth 1): it is too much load",
     ),
     rule(
         Cause::Executor,
         "",
-        "the callback was ready and its executor was busy: make the other callback shorter, or give one of them a callback group \
-         and a thread of its own (a multi-threaded executor, or an executor for that node)",
+        "make the other callback shorter, or give one of them a callback group and a thread of its own (a multi-threaded \
+         executor, or an executor for that node): the callback was ready and its executor was busy",
     ),
     rule(
         Cause::Network,
         "",
-        "the message was between the hosts: look at the link's load, at other traffic in its queues, at retransmissions and at Wi-Fi power \
-         saving; send less at once, or use a link of its own",
+        "look at the link's load, at other traffic in its queues, at retransmissions and at Wi-Fi power saving; send less at once, \
+         or use a link of its own: the message was between the hosts",
     ),
     rule(
         Cause::TimerSlack,
         "late",
-        "the timer interrupt came late: hold /dev/cpu_dma_latency at 0, and look for a busy host",
+        "hold /dev/cpu_dma_latency at 0, and look for a busy host: the timer interrupt came late",
     ),
     rule(
         Cause::TimerSlack,
@@ -115,11 +115,11 @@ const RULES: &[Rule] = &[
         "",
         "steer interrupts off the loop's CPU (/proc/irq/*/smp_affinity, rps_cpus of network devices, irqaffinity=)",
     ),
-    rule(Cause::Stopped, "", "something stopped the process (SIGSTOP, a debugger, a frozen cgroup): find who sends it"),
-    rule(Cause::Hypervisor, "", "the host took the CPU away: pin the virtual CPUs, or measure on the machine itself"),
+    rule(Cause::Stopped, "", "find what stopped the process: SIGSTOP, a debugger, or a frozen cgroup"),
+    rule(Cause::Hypervisor, "", "pin the virtual CPUs, or measure on the machine itself: the host took the CPU away"),
     rule(Cause::Syscall, "", "make the call less often, or in another thread"),
-    rule(Cause::Cpu, " in ", "the awaited thread computes: make its work shorter, or do not wait for it"),
-    rule(Cause::Cpu, "", "the loop's own work is what is late: look at it with a CPU profiler (perf, py-spy)"),
+    rule(Cause::Cpu, " in ", "make the awaited thread's work shorter, or do not wait for it"),
+    rule(Cause::Cpu, "", "look at the loop's own work with a CPU profiler (perf, py-spy): it is what is late"),
     rule(
         Cause::Unknown,
         "were lost",
@@ -136,13 +136,13 @@ const RULES: &[Rule] = &[
 const REMEDIES_OF_DROPS: &[(&str, &str)] = &[
     (
         "overwritten",
-        "newer messages pushed them out of the subscription's queue before its executor took them: free the executor from what \
-         it is busy with, or raise the depth of the subscription's QoS",
+        "free the executor from what it is busy with, or raise the depth of the subscription's QoS: newer messages pushed them out \
+         of the subscription's queue before its executor took them",
     ),
     (
         "not_taken",
-        "they were published and the subscription did not take them: a best-effort subscription may lose them, and a node that \
-         ends leaves what is in its queue",
+        "look whether the subscription is best-effort, which may lose them, or its node ended, which leaves what is in its queue: \
+         they were published and not taken",
     ),
 ];
 const REMEDY_OF_A_RULE: &str = "check whether the rule is meant to reject them, and what makes them so";

@@ -80,6 +80,10 @@ pub struct Totals {
     pub kernel_events: u64,
     /// Kernel events lost.
     pub lost_kernel_events: u64,
+    /// In how many stretches they are missing on some CPU, as far as the recording says when.
+    pub lost_kernel_stretches: u64,
+    /// For how long altogether: at most, since a stretch begins with the last switch before it.
+    pub lost_kernel_ns: u64,
     /// Whether `lost_stamps` is an estimate: of a damaged chunk only the length is known.
     pub lost_stamps_is_estimate: bool,
     /// Whether `lost_kernel_events` is one.
@@ -299,11 +303,13 @@ pub struct Startup {
     pub sentence: String,
 }
 
-/// Where messages ended: applied + in_flight + Σ dropped + lost + unexplained = messages.
+/// Where messages ended: applied + ended_early + in_flight + Σ dropped + lost + unexplained = messages.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Outcomes {
     /// Reached their goal: by an outcome stamp "applied", or, in a chain without outcome stamps, by the last point.
     pub applied: u64,
+    /// Ended before the chain's last point, and nothing was lost: a callback sent nothing on, or nobody subscribed yet.
+    pub ended_early: u64,
     /// Under way when the recording began, or when it ended.
     pub in_flight: u64,
     /// Their next stamp may be among those that were lost: nothing is known of their end.
@@ -325,7 +331,7 @@ pub struct Outcomes {
 pub struct LastSeen {
     /// The last point that they passed.
     pub point: String,
-    /// Why they were dropped, or "unexplained".
+    /// Why they were dropped, "ended early", or "unexplained".
     pub reason: String,
     /// How many.
     pub messages: u64,

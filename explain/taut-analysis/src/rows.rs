@@ -68,7 +68,7 @@ pub struct MessageRow<'a> {
     pub end_ns: u64,
     /// From the chain's first to its last point; `None` for a message that did not pass both.
     pub way_ns: Option<u64>,
-    /// "applied", the reason why it was dropped, "in_flight" or "unexplained".
+    /// "applied", "ended_early", the reason why it was dropped, "in_flight" or "unexplained".
     pub outcome: &'a str,
     /// Whether it came while the chain started up, and is not in the report's delays.
     pub is_startup: bool,
@@ -178,6 +178,7 @@ impl<'a> Teller<'a> {
         let reason;
         let outcome = match self.fates.of(message, stamps) {
             Fate::Applied => "applied",
+            Fate::EndedEarly => "ended_early",
             Fate::InFlight => "in_flight",
             Fate::Lost => "lost",
             Fate::Unexplained => "unexplained",

@@ -519,6 +519,10 @@ fn lost_events_make_their_stretch_unknown_and_no_more() {
         is(400, Cause::Cpu, ""),
     ];
     assert_eq!(scene.path(), expected);
+    let analysis = scene.analyse(ExplainOptions::default());
+    assert_eq!((analysis.totals.lost_kernel_stretches, analysis.totals.lost_kernel_ns), (1, 200 * US));
+    let note = analysis.notes.iter().find(|note| note.contains("were lost")).unwrap();
+    assert!(note.starts_with("7 kernel events were lost in 1 stretch of 0.2 ms at most together (10.5 %"), "{note}");
 }
 
 #[test]

@@ -42,10 +42,66 @@ fn what_queues_behind_a_lock_is_the_locks() {
     assert!(share(&explained, Cause::Lock) > 0.97, "{:?}", explained.by_cause);
     let result = |word: &str| explained.hypotheses.iter().find(|v| v.hypothesis == word).map(|v| v.result);
     assert_eq!(result("lock:0x1010"), Some(Contribution::Contributes));
+    // An address says nothing: its holder is named beside it, and the factor keeps its word.
+    assert_eq!(explained.named("lock:0x1010"), "lock:0x1010 (held by robot/12)");
+    assert!(explained.recommendations[0].evidence.starts_with("lock:0x1010 (held by robot/12) is"));
     assert_ne!(result("queued"), Some(Contribution::Contributes));
     assert_eq!(explained.recommendations[0].against, "lock:0x1010");
     let (_, without) = run(&arrivals, |_, _| Service { work: 200, ..Service::default() });
     predicts(&scene, "lock:0x1010", &without, "periodic");
+}
+
+/// Every tenth message is preempted, each time by another thread of that name.
+fn compiled(threads: i32) -> Explained {
+    let arrivals = periodic(2000, 1000);
+    let (mut scene, _) = run(&arrivals, |at, _| Service {
+        work: 200,
+        preempted: if at % 10 == 0 { 400 } else { 0 },
+        ..Service::default()
+    });
+    for tid in 0..threads {
+        scene.thread(100 + tid, 100 + tid, "cc1", false);
+    }
+    // The hog of the simulation is one of them in turn.
+    let mut turn = 0;
+    for (_, _, event, _, tid, arguments) in &mut scene.events {
+        if *event == KernelEvent::SchedSwitch && arguments[0] == 30 {
+            arguments[0] = (100 + turn % threads).into();
+        } else if *event == KernelEvent::SchedSwitch && *tid == 30 && arguments[0] != 0 {
+            *tid = 100 + turn % threads;
+            turn += 1;
+        }
+    }
+    scene.explained()
+}
+
+#[test]
+fn many_threads_of_one_name_are_one_party_with_a_count() {
+    let details = |threads: i32| -> Vec<String> {
+        let explained = compiled(threads);
+        let preempted = explained.causes.into_iter().filter(|share| share.cause == Cause::Preempted);
+        preempted.map(|share| share.detail).collect()
+    };
+    assert_eq!(details(8), ["by cc1 (8 threads)"]);
+    assert_eq!(details(2), ["by cc1/100", "by cc1/101"]);
+    let responsible = compiled(8).responsible;
+    assert!(responsible.iter().any(|party| party.name == "cc1 (8 threads)"), "{responsible:?}");
+    assert!(responsible.iter().any(|party| party.name == "cc1 (8 processes)"), "{responsible:?}");
+}
+
+#[test]
+fn a_prediction_says_where_the_time_is_that_goes_and_what_remains() {
+    // A few messages wait very long for the lock, and as many as are beyond p99 otherwise work for longer.
+    let arrivals = periodic(4000, 10_000);
+    let (scene, _) = run(&arrivals, |at, now| Service {
+        work: if at % 40 == 7 { 2_000 } else { 200 },
+        lock_until: if at % 400 == 5 { now + 9_000 } else { 0 },
+        ..Service::default()
+    });
+    let explained = scene.explained();
+    let without = explained.predictions.iter().find(|of| of.without == "lock:0x1010").unwrap();
+    assert!(without.half_in > 0 && without.half_in <= 10, "{without:?}");
+    assert_eq!(without.remaining.first().map(|of| of.cause), Some(Cause::Cpu), "{without:?}");
 }
 
 #[test]
@@ -104,7 +160,7 @@ fn too_much_load_is_queued() {
     let explained = scene.explained();
     assert!(share(&explained, Cause::Queued) > 0.9, "{:?}", explained.by_cause);
     let queued = explained.recommendations.iter().find(|r| r.against == "queued").unwrap();
-    assert!(queued.remedy.starts_with("too much load"), "{queued:?}");
+    assert!(queued.remedy.ends_with("too much load"), "{queued:?}");
 }
 
 #[test]

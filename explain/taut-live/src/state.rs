@@ -119,7 +119,7 @@ pub struct LiveFigures {
     pub missed: u64,
     /// In order, one less than points.
     pub hops: Vec<Hop>,
-    /// "applied", "unexplained", or the reason of a drop → messages.
+    /// "applied", "ended_early", "unexplained", or the reason of a drop → messages.
     pub outcomes: BTreeMap<String, u64>,
     /// Applied, but not seen at both ends: on their way for longer than the window, or stamps are missing.
     pub partial: u64,
@@ -159,7 +159,8 @@ impl LiveFigures {
 
     /// Messages that ended otherwise than well.
     pub fn dropped(&self) -> u64 {
-        self.messages() - self.outcomes.get("applied").copied().unwrap_or(0)
+        let of = |outcome: &str| self.outcomes.get(outcome).copied().unwrap_or(0);
+        self.messages() - of("applied") - of("ended_early")
     }
 }
 

@@ -1,7 +1,11 @@
 //! What ROS tools show of topics, callbacks and executors. Times in nanoseconds.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// Of a recording with ROS 2 events.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Ros")]
 pub struct RosFigures {
     /// By name; without those that every node has.
     pub topics: Vec<TopicFigures>,
@@ -12,7 +16,8 @@ pub struct RosFigures {
 }
 
 /// One topic.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Topic")]
 pub struct TopicFigures {
     /// Its name.
     pub name: String,
@@ -20,14 +25,17 @@ pub struct TopicFigures {
     pub publishers: Vec<String>,
     /// Messages published in the recording.
     pub published: u64,
-    /// From each publication to the next, as `ros2 topic hz` has it.
+    /// Publications a second, as `ros2 topic hz`; `None` with fewer than two.
+    pub rate_hz: Option<f64>,
+    /// From each publication to the next.
     pub period: Durations,
     /// By name of the callback.
     pub subscriptions: Vec<SubscriptionFigures>,
 }
 
 /// One subscription.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Subscription")]
 pub struct SubscriptionFigures {
     /// Its callback.
     pub callback: String,
@@ -44,7 +52,8 @@ pub struct SubscriptionFigures {
 }
 
 /// One callback.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Callback")]
 pub struct CallbackFigures {
     /// Its name.
     pub name: String,
@@ -53,7 +62,8 @@ pub struct CallbackFigures {
 }
 
 /// A thread that runs callbacks.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Executor")]
 pub struct ExecutorFigures {
     /// "comm/tid".
     pub thread: String,
@@ -63,19 +73,21 @@ pub struct ExecutorFigures {
     pub busy: f64,
 }
 
-/// Some durations; all 0 where there are none.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Some durations; `None` where there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Spread")]
 pub struct Durations {
     /// How many.
     pub n: u64,
     /// Their mean.
-    pub mean_ns: f64,
+    pub mean_ns: Option<f64>,
     /// The shortest.
-    pub min_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-    /// Their standard deviation.
-    pub deviation_ns: f64,
+    pub min_ns: Option<u64>,
     /// Their median.
-    pub p50_ns: u64,
+    pub p50_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: Option<u64>,
+    /// Their standard deviation.
+    #[serde(rename = "std_dev_ns")]
+    pub deviation_ns: Option<f64>,
 }

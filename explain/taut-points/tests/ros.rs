@@ -226,7 +226,7 @@ fn stamps_of_other_threads_are_in_no_chain_of_ros() {
 fn what_came_to_a_callback_before_the_next_one_was_there_ended_there() {
     let robot = Robot::new().detector(2, 0..0).planner(9);
     let (ends, notes) = robot.ends();
-    assert_eq!(ends, BTreeMap::from([("applied".into(), 100)]));
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 92), ("ended_early".into(), 8)]));
     let points = ["/detector callback /image", "/detector publish /detections", "/planner callback /detections"];
     assert_eq!(points.map(|point| robot.passed(point)), [100, 100, 92]);
     assert!(notes.iter().any(|note| note.starts_with("8 messages were published before")), "{notes:?}");

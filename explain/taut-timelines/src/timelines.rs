@@ -45,6 +45,12 @@ impl Timelines {
         self.threads.is_empty()
     }
 
+    /// In how many stretches events of some CPU may be missing that the recorder lost, and for how long altogether.
+    pub fn lost(&self) -> (u64, u64) {
+        let stretches = ascending(self.cpus.iter().flat_map(|cpu| cpu.holes.iter().copied()).collect());
+        (stretches.len() as u64, stretches.iter().map(|(from, to)| to - from).sum())
+    }
+
     /// What is missing in the events, one sentence each.
     pub fn gaps(&self, objects: &Objects) -> Vec<String> {
         let mut gaps = Vec::new();

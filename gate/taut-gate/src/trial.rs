@@ -277,7 +277,7 @@ impl Trial {
         let info = &analysis.info;
         let outcomes = &chain.outcomes;
         let lost: u64 = outcomes.dropped.iter().map(|(_, n)| n).sum::<u64>() + outcomes.unexplained;
-        let ended = outcomes.applied + lost;
+        let ended = outcomes.applied + outcomes.ended_early + lost;
         let over = |times: &[u64]| {
             let deadline = chain.deadline_ns?;
             Some(times.iter().filter(|ns| **ns > deadline).count() as f64 / n.max(1) as f64)

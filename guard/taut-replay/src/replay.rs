@@ -3,14 +3,17 @@
 //! Ours is ticked between the frames as a robot's supervisor would, so that silence is found at its time. After a trip a
 //! fresh guard takes over with the next frame; one trip of a kind a second is counted at most.
 
-use taut_guard::{AdmissionCounters, BlackBoxEntry, Channel, Frame, Parameters, SpeedGuard, TimeBase, Trip};
+use schemars::JsonSchema;
+use serde::Serialize;
+use taut_guard::{AdmissionCounters, Channel, Frame, Parameters, SpeedGuard, TimeBase, Trip};
 
 use crate::{
     against::{Against, Source},
     config::Config,
     error::Error,
     estimators::estimator,
-    replay_run::{Found, Point, Proof, Run},
+    replay_run::{Entry, Found, Point, Proof, Run},
+    serialized,
     stream::Stream,
     truth::{self, Overspeed, Truth},
 };
@@ -21,28 +24,33 @@ const APART_NS: u64 = 1_000_000_000;
 const TRIPS_KEPT: usize = 100;
 const FRAMES_LEAST: usize = 10;
 
-/// A whole replay.
-#[derive(Clone, Debug)]
+/// A whole replay. Times in it are since the first arrival.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Replay {
     /// The stream's name.
     pub stream: String,
     /// Frames replayed.
     pub frames: usize,
-    /// Frames that the recording lost values of.
+    /// Frames left out because the recording lost a value of them.
     pub incomplete: u64,
-    /// First arrival, CLOCK_MONOTONIC: times of trips count from here in reports.
+    /// First arrival, CLOCK_MONOTONIC.
     pub start_ns: u64,
     /// From the first arrival to the last.
+    #[serde(rename = "duration_s", serialize_with = "serialized::seconds")]
+    #[schemars(with = "f64")]
     pub span_ns: u64,
     /// The longest time between two arrivals.
     pub longest_gap_ns: u64,
-    /// The parameters of ours.
+    /// The parameters of ours; written is their hash, as in its trips.
+    #[serde(rename = "parameters_hash", serialize_with = "serialized::hash")]
+    #[schemars(with = "String")]
     pub parameters: Parameters,
     /// In words, where truth is known from; `None` if it is not.
     pub truth: Option<&'static str>,
     /// The stretches truly above the limit.
     pub overspeeds: Vec<Overspeed>,
-    /// Ours first, the others in the order of guard.toml.
+    /// Ours first, the others in the order of guard.toml; they are written with the sentences of their trips.
+    #[serde(skip)]
     pub runs: Vec<Run>,
 }
 
@@ -59,7 +67,7 @@ pub fn replay(
 ) -> Result<Replay, Error> {
     check(stream, config)?;
     let limit = config.parameters.tcp_limit_mm_s.unwrap_or(f64::INFINITY);
-    let overspeeds = truth.map_or(Ok(Vec::new()), |truth| truth.overspeeds(stream, limit))?;
+    let mut overspeeds = truth.map_or(Ok(Vec::new()), |truth| truth.overspeeds(stream, limit))?;
     let total = 1 + config.against.len();
     let mut runs = vec![run_guard("taut guard".into(), config.parameters, stream)?];
     progress(1, total);
@@ -73,11 +81,16 @@ pub fn replay(
     for run in runs.iter_mut().filter(|_| truth.is_some()) {
         run.judgement = Some(truth::judge(run, &overspeeds, &config.parameters));
     }
-    for run in &mut runs {
-        run.trips.truncate(TRIPS_KEPT);
-    }
     let arrivals = || stream.frames.iter().map(|recorded| recorded.frame.arrival_ns);
     let (start_ns, end_ns) = (arrivals().next().unwrap_or(0), arrivals().next_back().unwrap_or(0));
+    for run in &mut runs {
+        run.trips.truncate(TRIPS_KEPT);
+        run.count_from(start_ns);
+    }
+    for overspeed in &mut overspeeds {
+        overspeed.from_ns = overspeed.from_ns.saturating_sub(start_ns);
+        overspeed.to_ns = overspeed.to_ns.saturating_sub(start_ns);
+    }
     Ok(Replay {
         stream: stream.name.clone(),
         frames: stream.frames.len(),
@@ -167,7 +180,7 @@ impl Run {
         add(counters, guard);
         let tripped = std::mem::replace(guard, fresh.clone());
         if let Some(trip) = tripped.trip() {
-            let found = found(trip, tripped.black_box().copied().collect());
+            let found = found(trip, tripped.black_box().map(Entry::from).collect());
             if found.state == "overspeed" {
                 self.decisions.push(found.at_ns);
             }
@@ -192,7 +205,7 @@ impl Run {
     }
 }
 
-fn found(trip: &Trip, black_box: Vec<BlackBoxEntry>) -> Found {
+fn found(trip: &Trip, black_box: Vec<Entry>) -> Found {
     let channel = match (trip.proof.is_some() || trip.channel == Channel::Reported, trip.channel) {
         (false, _) => String::new(),
         (_, Channel::Tcp) => "tcp".into(),
@@ -201,9 +214,9 @@ fn found(trip: &Trip, black_box: Vec<BlackBoxEntry>) -> Found {
     };
     // A sample is known again by where the robot was.
     let arrival = |sample: &taut_guard::Sample| {
-        let is_it = |frame: &Frame| frame.tcp_mm == sample.tcp_mm && frame.joints_rad == sample.joints_rad;
-        let by_stamp = |frame: &Frame| frame.source_ns == Some(sample.t_ns);
-        let mut frames = black_box.iter().map(|entry| &entry.frame).filter(|frame| is_it(frame));
+        let is_it = |frame: &Entry| frame.tcp_mm == sample.tcp_mm && frame.joints_rad == sample.joints_rad;
+        let by_stamp = |frame: &Entry| frame.source_ns == Some(sample.t_ns);
+        let mut frames = black_box.iter().filter(|frame| is_it(frame));
         let stamped = frames.clone().find(|frame| by_stamp(frame));
         stamped.or_else(|| frames.next()).map(|frame| frame.arrival_ns)
     };

@@ -1,11 +1,14 @@
 //! The true speed, where it is known, and trips judged by it.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_guard::Parameters;
 
 use crate::{
     error::Error,
-    judgement::{Detected, Judgement},
+    judgement::Judgement,
     replay_run::Run,
+    serialized,
     stream::{Recorded, Stream},
 };
 
@@ -23,11 +26,15 @@ pub enum Truth {
 }
 
 /// A stretch in which the true speed lay above the limit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Overspeed {
-    /// When it began, by the host's clock and the transport at its best.
+    /// When it began, by the host's clock and the transport at its best; in a [`Replay`](crate::Replay) since the first arrival.
+    #[serde(rename = "from_s", serialize_with = "serialized::seconds")]
+    #[schemars(with = "f64")]
     pub from_ns: u64,
     /// When it ended.
+    #[serde(rename = "to_s", serialize_with = "serialized::seconds")]
+    #[schemars(with = "f64")]
     pub to_ns: u64,
     /// The fastest.
     pub peak_mm_s: f64,
@@ -136,11 +143,12 @@ pub(crate) fn judge(run: &mut Run, overspeeds: &[Overspeed], parameters: &Parame
     let trips = run.trips.iter().filter(|trip| trip.state != "fault").map(|trip| (trip.at_ns, trip.state == "stale"));
     let mut said: Vec<(u64, bool)> = trips.chain(run.decisions.iter().map(|at_ns| (*at_ns, false))).collect();
     said.sort_unstable();
-    for (n, overspeed) in overspeeds.iter().enumerate() {
+    for overspeed in overspeeds {
         match said.iter().find(|(at_ns, _)| is_of(overspeed, *at_ns)) {
             Some((at_ns, by_silence)) => {
-                let after_ns = at_ns - overspeed.from_ns;
-                judgement.detected.push(Detected { overspeed: n, after_ns, by_silence: *by_silence });
+                judgement.found += 1;
+                judgement.delays_ns.push(at_ns - overspeed.from_ns);
+                judgement.by_silence += usize::from(*by_silence);
             }
             None => judgement.missed += 1,
         }

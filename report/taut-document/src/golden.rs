@@ -322,7 +322,7 @@ fn no_name_breaks_out_of_the_page() {
         assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (scripts, scripts), "{name}");
         let svgs = page.matches("<svg").count();
         assert_eq!(page.matches("<title").count(), page.matches("</title").count());
-        assert_eq!((svgs, page.matches("</style").count()), (7, 1), "{name}");
+        assert_eq!((svgs, page.matches("</style").count()), (10, 1), "{name}");
         assert_eq!(page.matches("<img").count(), 1, "ours");
         assert!(page.contains("alert(1)"), "{name}: the names are there, as text");
     }

@@ -31,7 +31,7 @@ pub struct Front<'a> {
 
 /// A self-contained page. Without a script the data of charts and lanes are left out.
 pub fn html(document: &Document, front: Option<&Front<'_>>) -> String {
-    let mut page = Page { body: String::new(), headings: 0, has_script: front.is_some() };
+    let mut page = Page { body: String::new(), headings: 0, has_script: front.is_some(), has_textures: false };
     let further = front.map_or(&[][..], |front| front.further);
     page.document(document, further);
     for (at, document) in (1..).zip(further) {
@@ -56,6 +56,8 @@ struct Page {
     /// Headings so far that others may name.
     headings: usize,
     has_script: bool,
+    /// Whether the textures of lanes are there.
+    has_textures: bool,
 }
 
 impl Page {
@@ -67,7 +69,8 @@ impl Page {
         let title = escape(&document.title);
         self.body += &format!("<{kicker} class=\"kicker\"><b>taut</b> {title}{measured}</{kicker}>\n");
         if !document.headline.is_empty() {
-            self.body += &format!("<{headline} class=\"headline\">{}</{headline}>\n", text(&document.headline));
+            self.body +=
+                &format!("<{headline} class=\"headline\">{}</{headline}>\n", together(&text(&document.headline)));
         }
         self.contents(&document.title, &document.sections, further);
         let shown = document.sections.iter().filter(|section| section.show != Show::Text);
@@ -177,9 +180,12 @@ impl Page {
         let Some(item) = lanes.items.first() else { return };
         let seen = |at: &usize| lanes.items.iter().any(|item| item.pieces.iter().any(|piece| piece.class == *at));
         let key = (0..lanes.classes.len()).filter(seen).map(|at| &lanes.classes[at]);
-        let key: Vec<String> = key
-            .map(|of| format!("<span class=\"ground {}\"></span>{}", svg::class(of.tone), escape(&of.name)))
-            .collect();
+        let key: Vec<String> =
+            key.map(|of| format!("<span class=\"class\">{}{}</span>", svg::swatch(of), escape(&of.name))).collect();
+        if !self.has_textures {
+            self.body += &svg::textures();
+            self.has_textures = true;
+        }
         let data = self.data("lanes", lanes);
         let drawing = svg::lanes(lanes, item);
         let tables: String = match lanes.items.as_slice() {
@@ -232,8 +238,11 @@ fn table(of: &Table) -> String {
         return String::new();
     }
     let printed = of.printed();
-    let caption =
-        if of.caption.is_empty() { String::new() } else { format!("<caption>{}</caption>", text(&of.caption)) };
+    let caption = if of.caption.is_empty() {
+        String::new()
+    } else {
+        format!("<caption><span>{}</span></caption>", text(&of.caption))
+    };
     let class = |at: usize| if at > 0 && printed.is_text[at] { " class=\"words\"" } else { "" };
     let head: String = printed
         .head
@@ -259,7 +268,7 @@ fn table(of: &Table) -> String {
             };
             let bar = bars[column].get(at).copied().flatten().map_or(String::new(), |share| {
                 format!(
-                    "<span class=\"bar\" aria-hidden=\"true\"><span style=\"width:{:.1}%\"></span></span> ",
+                    "<span class=\"bar\" aria-hidden=\"true\"><span style=\"width:{:.1}%\"></span></span>",
                     share * 100.0
                 )
             });
@@ -269,7 +278,11 @@ fn table(of: &Table) -> String {
                 (0, indent) => {
                     format!("<th scope=\"row\" style=\"padding-left:{}px\">{shown}</th>", 18 * u32::from(indent))
                 }
-                _ => format!("<td{}>{bar}{shown}</td>", class(column)),
+                // The bars of a column begin at one place, whatever the width of their figures.
+                _ if !bar.is_empty() => {
+                    format!("<td class=\"bars\"><div class=\"barred\">{bar}<span>{shown}</span></div></td>")
+                }
+                _ => format!("<td{}>{shown}</td>", class(column)),
             };
         }
         rows += "</tr>";
@@ -281,11 +294,34 @@ fn table(of: &Table) -> String {
 
 fn text(of: &Text) -> String {
     let part = |part: &Part| match part {
-        Part::Plain(text) => escape(text),
+        Part::Plain(text) => coded(&escape(text)),
         Part::Strong(text) => format!("<b>{}</b>", escape(text)),
         Part::Code(text) => format!("<code>{}</code>", escape(text)),
     };
     of.0.iter().map(part).collect()
+}
+
+/// Names between grave accents are code, where each has its second.
+fn coded(markup: &str) -> String {
+    let parts: Vec<&str> = markup.split('`').collect();
+    if parts.len() % 2 == 0 {
+        return markup.to_owned();
+    }
+    let part =
+        |(at, part): (usize, &&str)| if at % 2 == 1 { format!("<code>{part}</code>") } else { (*part).to_owned() };
+    parts.iter().enumerate().map(part).collect()
+}
+
+/// No line ends between a figure and its unit.
+fn together(markup: &str) -> String {
+    let mut kept = String::with_capacity(markup.len());
+    for (at, c) in markup.char_indices() {
+        let follows_figure = kept.ends_with(|c: char| c.is_ascii_digit());
+        let unit = markup[at..].trim_start_matches(' ').split(|c: char| !c.is_alphabetic() && c != '%').next();
+        let is_unit = matches!(unit, Some("%" | "ns" | "µs" | "ms" | "s" | "Hz"));
+        kept.push(if c == ' ' && follows_figure && is_unit { '\u{a0}' } else { c });
+    }
+    kept
 }
 
 fn escape(text: &str) -> String {

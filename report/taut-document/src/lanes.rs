@@ -14,6 +14,9 @@ pub struct Lanes {
     pub classes: Vec<Class>,
 }
 
+/// Textures that a page has.
+pub const TEXTURES: u8 = 5;
+
 /// A kind of piece, as a renderer sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Class {
@@ -23,12 +26,19 @@ pub struct Class {
     pub name: String,
     /// Its colour.
     pub tone: Tone,
+    /// Tells it from others of its colour on a page: 0 for none, up to [`TEXTURES`].
+    pub texture: u8,
 }
 
 impl Class {
     /// Of these.
     pub fn new(letter: char, name: impl Into<String>, tone: Tone) -> Class {
-        Class { letter, name: name.into(), tone }
+        Class { letter, name: name.into(), tone, texture: 0 }
+    }
+
+    /// The same with a texture.
+    pub fn textured(self, texture: u8) -> Class {
+        Class { texture: texture.min(TEXTURES), ..self }
     }
 }
 

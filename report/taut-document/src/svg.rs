@@ -315,6 +315,33 @@ impl Picture {
     }
 }
 
+/// What textures are drawn with; a page has them once.
+pub(crate) fn textures() -> String {
+    let stripes = |at: usize, turn: u32| {
+        format!(
+            "<pattern id=\"texture-{at}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
+             patternTransform=\"rotate({turn})\"><rect class=\"gap\" width=\"2.4\" height=\"6\"/></pattern>"
+        )
+    };
+    let dots = "<pattern id=\"texture-5\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
+                <circle class=\"gap\" cx=\"3\" cy=\"3\" r=\"1.7\"/></pattern>";
+    let all: String = (1..).zip([45, 135, 0, 90]).map(|(at, turn)| stripes(at, turn)).collect();
+    format!("<svg class=\"textures\" aria-hidden=\"true\"><defs>{all}{dots}</defs></svg>")
+}
+
+/// A sample of a class, for a key.
+pub(crate) fn swatch(of: &crate::Class) -> String {
+    let rect = "<rect width=\"16\" height=\"12\" rx=\"2\"";
+    let over = match of.texture {
+        0 => String::new(),
+        texture => format!("{rect} fill=\"url(#texture-{texture})\"/>"),
+    };
+    let class = class(of.tone);
+    format!(
+        "<svg class=\"ground {class}\" viewBox=\"0 0 16 12\" aria-hidden=\"true\">{rect} class=\"piece\"/>{over}</svg>"
+    )
+}
+
 /// An item of lanes: what each row did, the pieces that matter on it, and moments across all.
 pub(crate) fn lanes(lanes: &Lanes, item: &LaneItem) -> String {
     let length = item.to_ns.saturating_sub(item.from_ns).max(1) as f64;
@@ -341,13 +368,21 @@ pub(crate) fn lanes(lanes: &Lanes, item: &LaneItem) -> String {
     }
     for piece in item.pieces.iter().filter(|piece| piece.row < rows) {
         let top = piece.row as f64 * LANE;
-        let (class, name) = match lanes.classes.get(piece.class) {
-            Some(of) => (class(of.tone), of.name.as_str()),
-            None => (class(Tone::Quiet), ""),
+        let (class, name, texture) = match lanes.classes.get(piece.class) {
+            Some(of) => (class(of.tone), of.name.as_str(), of.texture),
+            None => (class(Tone::Quiet), "", 0),
         };
-        picture.markup += &rect(&format!("piece {class}"), piece.from_ns, piece.to_ns, top + 12.0, 18.0, &piece.text);
+        let drawn = rect(&format!("piece {class}"), piece.from_ns, piece.to_ns, top + 12.0, 18.0, &piece.text);
+        if texture > 0 {
+            let over =
+                drawn.replacen(&format!("class=\"piece {class}\""), &format!("fill=\"url(#texture-{texture})\""), 1);
+            picture.markup += &drawn;
+            picture.markup += &over;
+        } else {
+            picture.markup += &drawn;
+        }
         if x(piece.to_ns) - x(piece.from_ns) > (width(name) + 2) as f64 * CHARACTER {
-            picture.text(x(piece.from_ns) + 5.0, top + 25.0, "start", "on", name);
+            picture.text(x(piece.from_ns) + 5.0, top + 25.0, "start", &format!("on {class}"), name);
         }
     }
     for (at, row) in item.rows.iter().enumerate() {

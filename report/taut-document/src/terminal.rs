@@ -407,19 +407,25 @@ fn text_of(cell: &PrintedCell<'_>) -> String {
 /// The bars of a column, if it has any.
 struct Bars {
     shares: Vec<Option<f64>>,
-    /// Of the widest figure: bars end at one place.
+    /// Of the widest figure: bars begin at one place, and figures end at one.
     figures: usize,
+    /// Of the longest bar.
+    longest: usize,
 }
 
 impl Bars {
     fn of(table: &Table, printed: &Printed<'_>, column: usize, is_wanted: bool) -> Bars {
         let figures = printed.rows.iter().map(|row| width(&text_of(&row[column]))).max().unwrap_or(0);
-        Bars { shares: if is_wanted && table.columns[column].bar { table.sizes(column) } else { Vec::new() }, figures }
+        let shares = if is_wanted && table.columns[column].bar { table.sizes(column) } else { Vec::new() };
+        let longest = shares.iter().flatten().map(|share| width(&bar(*share, BAR))).max().unwrap_or(0);
+        Bars { shares, figures, longest }
     }
 
     fn beside(&self, row: usize, figure: String) -> String {
         match self.shares.get(row).copied().flatten() {
-            Some(share) => format!("{} {}", bar(share, BAR), padded(&figure, self.figures, false)),
+            Some(share) => {
+                format!("{} {}", padded(&bar(share, BAR), self.longest, true), padded(&figure, self.figures, false))
+            }
             None => figure,
         }
     }

@@ -13,25 +13,37 @@ const STEADY: u64 = 10;
 /// A start that is later than one of so many parts of the period is late.
 const LATE: u64 = 20;
 
-/// What happened, in two or three short sentences about the largest chain; first that the program failed, if it did.
+/// What happened, in short sentences about the largest chain; first that the program failed, if it did.
 pub fn headline(analysis: &Analysis) -> String {
-    let mut sentences: Vec<String> = failure(analysis).into_iter().collect();
+    let Headline { finding, next, more } = sentences(analysis);
+    finding.into_iter().chain(next).chain(more).collect::<Vec<_>>().join(" ")
+}
+
+/// The first sentences of a recording.
+pub(crate) struct Headline {
+    /// How late, where, why, and what was dropped.
+    pub finding: Vec<String>,
+    /// What to do.
+    pub next: Option<String>,
+    /// What else stands out.
+    pub more: Vec<String>,
+}
+
+/// The same, apart.
+pub(crate) fn sentences(analysis: &Analysis) -> Headline {
+    let mut finding: Vec<String> = failure(analysis).into_iter().collect();
     if let Some(loops) = crate::loops::headline(analysis) {
-        sentences.push(loops);
-        return sentences.join(" ");
+        finding.push(loops);
+        return Headline { finding, next: analysis.chains.iter().find_map(next), more: Vec::new() };
     }
-    match analysis.chains.first() {
-        None => sentences.push(without_chains(analysis)),
-        Some(chain) => {
-            sentences.push(lateness(chain));
-            sentences.extend(why_late(chain));
-            sentences.extend(without_it(chain));
-            sentences.extend(starts(chain));
-            sentences.extend(ended(chain));
-            sentences.extend(silent(analysis));
-        }
-    }
-    sentences.join(" ")
+    let Some(chain) = analysis.chains.first() else {
+        finding.push(without_chains(analysis));
+        return Headline { finding, next: None, more: Vec::new() };
+    };
+    finding.push(lateness(chain));
+    finding.extend([why_late(chain), without_it(chain), ended(chain)].into_iter().flatten());
+    let more = [starts(chain), silent(analysis)].into_iter().flatten().collect();
+    Headline { finding, next: next(chain), more }
 }
 
 /// That the recorded program failed: figures of a robot that fell are no figures of its loop.
@@ -167,9 +179,9 @@ fn why_late(chain: &Chain) -> Option<String> {
     let party = party.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share)).map_or(String::new(), |share| {
         // Of one party alone the share is the cause's.
         if share.tail_share > 0.95 * top.tail_share {
-            format!(" ({})", share.detail)
+            format!(" ({})", explained.named(&share.detail))
         } else {
-            format!(" ({} {})", percent(share.tail_share), share.detail)
+            format!(" ({} {})", percent(share.tail_share), explained.named(&share.detail))
         }
     });
     let hop = most_of_the_tail(chain).map_or(String::new(), |(hop, share)| {
@@ -194,18 +206,38 @@ fn most_of_the_tail(chain: &Chain) -> Option<(&Hop, f64)> {
 /// What is predicted without the cause that the first recommendation is against, where it is known to contribute.
 fn without_it(chain: &Chain) -> Option<String> {
     let explained = &chain.explained;
-    let against = &explained.recommendations.first()?.against;
-    let contributes = |found: &&Hypothesis| found.hypothesis == *against && found.result == Contribution::Contributes;
-    explained.hypotheses.iter().find(contributes)?;
+    let contributes = |against: &String| {
+        let is_it = |found: &Hypothesis| found.hypothesis == *against && found.result == Contribution::Contributes;
+        explained.hypotheses.iter().any(is_it)
+    };
+    let against = explained.recommendations.iter().map(|of| &of.against).find(|against| contributes(against))?;
     let prediction = explained.predictions.iter().find(|found| found.without == *against)?;
     let of = prediction.gain_quantile?;
     let figure = prediction.quantiles.iter().find(|figure| figure.quantile == of)?;
     Some(format!(
-        "Without {against}, {} is predicted at {} instead of {}.",
+        "Without {}, {} is predicted at {} instead of {}.",
+        explained.named(against),
         quantile_word(of),
         duration(figure.after_ns),
         duration(figure.before_ns)
     ))
+}
+
+/// What to do first: of the first recommendation against a cause, or against drops, what it begins with.
+fn next(chain: &Chain) -> Option<String> {
+    let all = &chain.explained.recommendations;
+    let first = all.iter().find(|of| !of.against.starts_with("dropped:")).or(all.first())?;
+    Some(format!("Next: {}.", beginning(&first.remedy)))
+}
+
+/// Up to what a remedy goes on with: reasons, alternatives, details.
+fn beginning(remedy: &str) -> &str {
+    let mut depth = 0;
+    let ends = |(_, c): &(usize, char)| {
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        depth == 0 && matches!(c, ',' | ':' | ';')
+    };
+    remedy.char_indices().find(ends).map_or(remedy, |(at, _)| &remedy[..at])
 }
 
 fn ended(chain: &Chain) -> Option<String> {
@@ -227,6 +259,21 @@ fn ended(chain: &Chain) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn a_remedy_begins_with_what_is_to_be_done() {
+        let remedies = [
+            (
+                "steer interrupts (irqaffinity=, rps_cpus) off the CPU, or none",
+                "steer interrupts (irqaffinity=, rps_cpus) off the CPU",
+            ),
+            ("hold the lock for less: copy the data", "hold the lock for less"),
+            ("make the call less often", "make the call less often"),
+        ];
+        for (remedy, begins) in remedies {
+            assert_eq!(beginning(remedy), begins);
+        }
+    }
 
     #[test]
     fn without_a_chain_it_says_what_telemetry_came() {
@@ -300,8 +347,8 @@ mod tests {
             "Half of 868 messages took 2.43 ms or less from publish.pre_read to follower.command_applied, one in 100 over \
              11.0 ms. 61.0 % of the excess above p99 is gil (held by python/4243). 52.0 % of the excess is spent from \
              sysstate.pre_callback to orch.cb_enter. Without gil, p99 is predicted at 4.90 ms instead of 11.0 ms. 71.2 % of \
-             3 021 messages were dropped, most for validator_timing_bug. At camera.frame 3 messages are missing in the \
-             133 ms from 12.400 s on; 5 in all 4 gaps."
+             3 021 messages were dropped, most for validator_timing_bug. Next: give the loop a process of its own. At camera.frame 3 \
+             messages are missing in the 133 ms from 12.400 s on; 5 in all 4 gaps."
         );
     }
 }

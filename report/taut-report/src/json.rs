@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis::{
     Analysis, BetweenHosts, Branch, CauseShare, Chain, Delay, Explained, Histogram, Hop, Hypothesis, MessagePath,
-    MessageTime, Mode, Outcomes, Party, Point, Prediction, Recommendation, Selected, Signal, Starts, Startup,
-    Telemetry, Tracking, WakingThread,
+    MessageTime, Mode, Outcomes, Party, Point, Prediction, Recommendation, RosFigures, Selected, Signal, Starts,
+    Startup, Telemetry, Tracking, WakingThread,
 };
 use taut_recording::Info;
 
@@ -66,7 +66,7 @@ struct Report<'a> {
     /// Distributions that came without messages, by name.
     histograms: &'a [Histogram],
     /// Topics, callbacks and executors; null without ROS 2 events.
-    ros: Option<crate::ros::Ros>,
+    ros: Option<&'a RosFigures>,
     /// Sampled stacks, which `taut flamegraph` draws; null where there are none.
     profile: Option<Profile>,
     /// Damage found in the file, a sentence each.
@@ -100,6 +100,8 @@ struct Recording {
     kernel_events: u64,
     lost_kernel_events: u64,
     lost_kernel_events_is_estimate: bool,
+    /// For how long kernel events are missing on some CPU, at most.
+    lost_kernel_ns: u64,
     /// Telemetry messages, of all channels.
     lost_telemetry: u64,
     file_bytes: u64,
@@ -193,7 +195,7 @@ struct ChainShown<'a> {
     startup: Option<&'a Startup>,
     /// How late its loop starts, where its thread sleeps until moments.
     starts: Option<&'a Starts>,
-    /// applied + in_flight + sum(dropped) + lost + unexplained = messages.
+    /// applied + ended_early + in_flight + sum(dropped) + lost + unexplained = messages.
     outcomes: &'a Outcomes,
     branches: &'a [Branch],
     tail: Tail,
@@ -205,6 +207,8 @@ struct ChainShown<'a> {
     modes: &'a [Mode],
     /// Threads, processes, locks and interrupts that the tail's time went to, most first.
     responsible: &'a [Party],
+    /// By address of a lock without a name: who held it while the tail waited.
+    lock_holders: &'a BTreeMap<String, String>,
     /// Registered locks, causes with a share of the tail, and those named by the user.
     hypotheses: &'a [Hypothesis],
     /// Most gain first.
@@ -277,7 +281,7 @@ fn report<'a>(named: &Named<'a>) -> Report<'a> {
         telemetry: &analysis.telemetry,
         points: &analysis.points,
         histograms: &analysis.histograms,
-        ros: analysis.ros.as_ref().map(crate::ros::json),
+        ros: analysis.ros.as_ref(),
         profile: analysis.profile.as_ref().map(|found| Profile {
             samples: found.samples,
             lost_samples: found.lost,
@@ -303,6 +307,7 @@ fn recording(analysis: &Analysis) -> Recording {
         kernel_events: totals.kernel_events,
         lost_kernel_events: totals.lost_kernel_events,
         lost_kernel_events_is_estimate: totals.lost_kernel_events_is_estimate,
+        lost_kernel_ns: totals.lost_kernel_ns,
         lost_telemetry: totals.lost_telemetry,
         file_bytes: totals.file_bytes,
         tier: info.tier.word().to_owned(),
@@ -398,6 +403,7 @@ fn chain<'a>(chain: &'a Chain, info: &Info) -> ChainShown<'a> {
         by_cause: &explained.by_cause,
         modes: &explained.modes,
         responsible: &explained.responsible,
+        lock_holders: &explained.lock_holders,
         hypotheses: &explained.hypotheses,
         predictions: explained.predictions.iter().map(prediction).collect(),
         recommendations: &explained.recommendations,

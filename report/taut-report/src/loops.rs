@@ -151,11 +151,11 @@ pub(crate) fn next_step(analysis: &Analysis) -> Option<String> {
     let comm = main.thread.rsplit_once('/').map_or(main.thread.as_str(), |(comm, _)| comm);
     if analysis.info.tier != Tier::Full {
         return Some(
-            "to say how late each start is and what it waited for, record in the full tier, as root".to_owned(),
+            "how late each start is and what it waited for a recording in the full tier shows, as root".to_owned(),
         );
     }
     Some(format!(
-        "to say which message an activation carries, and where its time goes, stamp it in the thread {comm}: \
+        "which message an activation carries, and where its time goes, stamps in the thread {comm} show: \
          stamp(\"{comm}.start\", n) after its wait returns, stamp(\"{comm}.sent\", n) where its result leaves"
     ))
 }

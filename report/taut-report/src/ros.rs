@@ -1,137 +1,15 @@
-//! Topics, callbacks and executors of a recording with ROS 2 events: tables, and JSON.
+//! Topics, callbacks and executors of a recording with ROS 2 events, as tables.
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use taut_analysis::{Durations, RosFigures};
 use taut_document::{Cell, Section, Table};
 
-/// Topics, callbacks and executors.
-#[derive(Serialize, JsonSchema)]
-pub struct Ros {
-    /// By name, without those that every node has.
-    topics: Vec<Topic>,
-    /// By name.
-    callbacks: Vec<Callback>,
-    /// Threads that ran callbacks.
-    executors: Vec<Executor>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Topic {
-    name: String,
-    /// Nodes that publish it.
-    publishers: Vec<String>,
-    /// Messages published in the recording.
-    published: u64,
-    /// Publications a second, as `ros2 topic hz`; null with fewer than two.
-    rate_hz: Option<f64>,
-    /// From each publication to the next.
-    period: Spread,
-    subscriptions: Vec<Subscription>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Subscription {
-    callback: String,
-    /// Messages that its queue holds; 0: as many as the middleware likes.
-    depth: u64,
-    taken: u64,
-    /// Newer ones took their place in the queue.
-    overwritten: u64,
-    /// Others that it did not take.
-    not_taken: u64,
-    /// From publication to the begin of the callback.
-    delay: Spread,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Callback {
-    name: String,
-    /// From begin to end, each step of a coroutine by itself.
-    duration: Spread,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Executor {
-    /// "comm/tid".
-    thread: String,
-    callbacks: u64,
-    /// Share (0..1) of the time from its first to its last callback that it was in callbacks.
-    busy: f64,
-}
-
-/// Some durations; null where there are none.
-#[derive(Serialize, JsonSchema)]
-struct Spread {
-    n: u64,
-    mean_ns: Option<f64>,
-    min_ns: Option<u64>,
-    p50_ns: Option<u64>,
-    max_ns: Option<u64>,
-    std_dev_ns: Option<f64>,
-}
-
-fn spread(of: &Durations) -> Spread {
-    let is_any = of.n > 0;
-    Spread {
-        n: of.n,
-        mean_ns: is_any.then_some(of.mean_ns),
-        min_ns: is_any.then_some(of.min_ns),
-        p50_ns: is_any.then_some(of.p50_ns),
-        max_ns: is_any.then_some(of.max_ns),
-        std_dev_ns: is_any.then_some(of.deviation_ns),
-    }
-}
-
-fn rate_hz(period: &Durations) -> Option<f64> {
-    (period.mean_ns > 0.0).then(|| 1e9 / period.mean_ns)
-}
-
-/// The JSON form.
-pub(crate) fn json(ros: &RosFigures) -> Ros {
-    let topics = ros.topics.iter().map(|topic| Topic {
-        name: topic.name.clone(),
-        publishers: topic.publishers.clone(),
-        published: topic.published,
-        rate_hz: rate_hz(&topic.period),
-        period: spread(&topic.period),
-        subscriptions: topic
-            .subscriptions
-            .iter()
-            .map(|of| Subscription {
-                callback: of.callback.clone(),
-                depth: of.depth,
-                taken: of.taken,
-                overwritten: of.overwritten,
-                not_taken: of.not_taken,
-                delay: spread(&of.delay),
-            })
-            .collect(),
-    });
-    let callback =
-        |of: &taut_analysis::CallbackFigures| Callback { name: of.name.clone(), duration: spread(&of.duration) };
-    let executor = |of: &taut_analysis::ExecutorFigures| Executor {
-        thread: of.thread.clone(),
-        callbacks: of.callbacks,
-        busy: of.busy,
-    };
-    Ros {
-        topics: topics.collect(),
-        callbacks: ros.callbacks.iter().map(callback).collect(),
-        executors: ros.executors.iter().map(executor).collect(),
-    }
-}
-
 /// Mean, min, max and standard deviation, in seconds as `ros2 topic hz` and `delay` print them.
 fn figures(of: &Durations) -> [Cell; 4] {
-    let seconds = |ns: f64| Cell::Printed(format!("{:.3}s", ns / 1e9));
-    match of.n {
-        0 => std::array::from_fn(|_| Cell::Missing),
-        _ => {
-            let deviation = Cell::Printed(format!("{:.5}s", of.deviation_ns / 1e9));
-            [seconds(of.mean_ns), seconds(of.min_ns as f64), seconds(of.max_ns as f64), deviation]
-        }
-    }
+    let printed = |ns: Option<f64>, digits: usize| {
+        ns.map_or(Cell::Missing, |ns| Cell::Printed(format!("{:.digits$}s", ns / 1e9)))
+    };
+    let [min, max] = [of.min_ns, of.max_ns].map(|ns| printed(ns.map(|ns| ns as f64), 3));
+    [printed(of.mean_ns, 3), min, max, printed(of.deviation_ns, 5)]
 }
 
 /// What a report shows, without tables that have no row.
@@ -154,7 +32,7 @@ fn published(ros: &RosFigures) -> Table {
     let mut table = captioned("Rate and period of publication, as ros2 topic hz prints them", head);
     for topic in ros.topics.iter().filter(|topic| topic.published > 0) {
         let [_, min, max, deviation] = figures(&topic.period);
-        let rate = rate_hz(&topic.period).map_or(Cell::Missing, |hz| Cell::Printed(format!("{hz:.3}")));
+        let rate = topic.rate_hz.map_or(Cell::Missing, |hz| Cell::Printed(format!("{hz:.3}")));
         table.row([Cell::text(topic.name.as_str()), Cell::Count(topic.published), rate, min, max, deviation]);
     }
     table
@@ -177,7 +55,7 @@ fn taken(ros: &RosFigures) -> Table {
 fn callbacks(ros: &RosFigures) -> Table {
     let mut table = captioned("From the begin of a callback to its end", ["duration of", "n", "p50", "max"]);
     for of in &ros.callbacks {
-        let [p50, max] = [of.duration.p50_ns, of.duration.max_ns].map(Cell::Time);
+        let [p50, max] = [of.duration.p50_ns, of.duration.max_ns].map(Cell::time);
         table.row([Cell::text(of.name.as_str()), Cell::Count(of.duration.n), p50, max]);
     }
     table
@@ -206,13 +84,20 @@ mod tests {
     fn camera_and_detector() -> RosFigures {
         let period = Durations {
             n: 99,
-            mean_ns: 33_333_333.3,
-            min_ns: 31_000_000,
-            max_ns: 41_000_000,
-            deviation_ns: 1_234_567.0,
-            p50_ns: 33_000_000,
+            mean_ns: Some(33_333_333.3),
+            min_ns: Some(31_000_000),
+            p50_ns: Some(33_000_000),
+            max_ns: Some(41_000_000),
+            deviation_ns: Some(1_234_567.0),
         };
-        let delay = Durations { n: 98, mean_ns: 4e6, min_ns: 1_000_000, max_ns: 9_000_000, ..Durations::default() };
+        let delay = Durations {
+            n: 98,
+            mean_ns: Some(4e6),
+            min_ns: Some(1_000_000),
+            p50_ns: Some(4_000_000),
+            max_ns: Some(9_000_000),
+            deviation_ns: Some(0.0),
+        };
         let subscription = SubscriptionFigures {
             callback: "/detector callback /image".into(),
             depth: 1,
@@ -225,6 +110,7 @@ mod tests {
             name: "/image".into(),
             publishers: vec!["/camera".into()],
             published: 100,
+            rate_hz: Some(30.0),
             period,
             subscriptions: vec![subscription],
         };

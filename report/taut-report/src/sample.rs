@@ -341,6 +341,7 @@ fn explained() -> Explained {
             .to_vec(),
         causes: vec![gil, wakeup, work],
         selected: Selected::Tail(0.99),
+        lock_holders: Default::default(),
         modes: vec![Mode {
             from_ns: 9_800_000,
             to_ns: 11_200_000,
@@ -387,6 +388,8 @@ fn explained() -> Explained {
             gain: 0.55,
             missed: None,
             is_replayed: false,
+            half_in: 4,
+            remaining: vec![ModeCause { cause: Cause::Wakeup, share: 0.62, ..ModeCause::default() }],
             assumption: "no message spends time on gil, and nothing else takes its place".into(),
         }],
         recommendations: vec![Recommendation {

@@ -103,7 +103,7 @@ impl Default for Tables {
                         &maybe,
                         "from the chain's first to its last point; null for who did not pass both",
                     ),
-                    column("outcome", &text, "applied, the reason of a drop, in_flight, or unexplained"),
+                    column("outcome", &text, "applied, ended_early, the reason of a drop, in_flight, or unexplained"),
                     startup(),
                 ],
             ),

@@ -19,9 +19,14 @@ const svg = (tag: string, attributes: Record<string, string | number>, text = ""
 const plain = (text: Text): string => text.flatMap((part) => Object.values(part)).join("");
 const tone = (of: Class | undefined): string => of === undefined ? "quiet" : typeof of.tone === "string" ? of.tone.toLowerCase() : `s${of.tone.Series % 8}`;
 
-/** Draws all lanes of which more is known than their pieces: they are longer than a glance. */
+/** A still in less room has letters that nobody reads. */
+const STILL_MIN = 600;
+
+/** Draws all lanes of which more is known than their pieces: they are longer than a glance. On a phone all are drawn in its width. */
 export function drawLanes(): void {
-  for (const [figure, model] of stills<Lanes>("lanes")) if (model.items.some((item) => item.states.length > 0)) upgrade(model, figure);
+  for (const [figure, model] of stills<Lanes>("lanes")) {
+    if (figure.clientWidth < STILL_MIN || model.items.some((item) => item.states.length > 0)) upgrade(model, figure);
+  }
 }
 
 function upgrade(model: Lanes, figure: HTMLElement): void {
@@ -90,8 +95,14 @@ function drawn(model: Lanes, item: LaneItem): HTMLElement[] {
       const y = TOP + ROW * p.row;
       const of = model.classes[p.class];
       rect(p.from_ns, p.to_ns, y + 8, 18, `piece ${tone(of)}${i === piece ? " chosen" : ""}`, words(i));
+      if (of?.texture) {
+        const over = parts.at(-1)?.cloneNode(true) as SVGElement;
+        over.removeAttribute("class");
+        over.setAttribute("fill", `url(#texture-${of.texture})`);
+        parts.push(over);
+      }
       const [left, right] = [Math.max(0, x(p.from_ns)), Math.min(width, x(p.to_ns))];
-      if (of && right - left > 8 * of.name.length) parts.push(svg("text", { x: left + 4, y: y + 21, class: "on" }, of.name));
+      if (of && right - left > 8 * of.name.length) parts.push(svg("text", { x: left + 4, y: y + 21, class: `on ${tone(of)}` }, of.name));
     });
     let free = -1;
     for (const [ns, name] of item.moments) {

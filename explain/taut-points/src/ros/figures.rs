@@ -41,11 +41,11 @@ impl Spread {
         let mean = self.sum / n as f64;
         Durations {
             n,
-            mean_ns: mean,
-            min_ns: self.of_ns.min(),
-            max_ns: self.of_ns.max(),
-            deviation_ns: (self.squares / n as f64 - mean.powi(2)).max(0.0).sqrt(),
-            p50_ns: self.of_ns.value_at_quantile(0.5).min(self.of_ns.max()),
+            mean_ns: Some(mean),
+            min_ns: Some(self.of_ns.min()),
+            p50_ns: Some(self.of_ns.value_at_quantile(0.5).min(self.of_ns.max())),
+            max_ns: Some(self.of_ns.max()),
+            deviation_ns: Some((self.squares / n as f64 - mean.powi(2)).max(0.0).sqrt()),
         }
     }
 }
@@ -134,6 +134,7 @@ impl Tally {
             let of = topics.entry(name).or_default();
             let nodes = published.by.keys().map(|publisher| system.publishers[*publisher as usize].node.clone());
             (of.published, of.period, of.publishers) = (published.count, published.period.finish(), nodes.collect());
+            of.rate_hz = of.period.mean_ns.filter(|mean_ns| *mean_ns > 0.0).map(|mean_ns| 1e9 / mean_ns);
             of.publishers.dedup();
         }
         for (callback, taken) in &self.taken {

@@ -184,6 +184,7 @@ pub(super) struct Flow<'a> {
     /// Numbers of the chains' names begin behind this point.
     base: u32,
     applied: u32,
+    ended_early: u32,
     not_taken: u32,
     superseded: u32,
     /// Names of points at which messages are due at a moment.
@@ -198,8 +199,8 @@ pub(super) struct Flow<'a> {
 impl<'a> Flow<'a> {
     pub fn new(system: &'a System, events: &'a Events, scene: &Scene<'a>, out: &'a mut Linked) -> Flow<'a> {
         let mut chains = Chains::default();
-        let [applied, not_taken, superseded] =
-            ["applied", "not_taken", "superseded"].map(|reason| chains.point(reason.to_owned()));
+        let [applied, ended_early, not_taken, superseded] =
+            ["applied", "ended_early", "not_taken", "superseded"].map(|reason| chains.point(reason.to_owned()));
         let first_id = if scene.is_stretch { STRETCH_IDS } else { out.free_message() };
         let mut doing = Vec::new();
         doing.resize_with(events.threads(), Doing::default);
@@ -233,6 +234,7 @@ impl<'a> Flow<'a> {
             places: HashMap::default(),
             longest_ns: HashMap::default(),
             applied,
+            ended_early,
             not_taken,
             superseded,
             dues: HashSet::default(),
@@ -474,7 +476,7 @@ impl<'a> Flow<'a> {
         *self.counts.unheard.entry(hops[usize::from(message.hop)].callback).or_default() += 1;
         match message.hop {
             0 | 1 => _ = self.unheard.insert(message.id),
-            _ => self.outcome(publisher, message, published_ns, self.applied),
+            _ => self.outcome(publisher, message, published_ns, self.ended_early),
         }
     }
 
@@ -544,7 +546,7 @@ impl<'a> Flow<'a> {
             arrived = oldest;
         }
         for message in arrived.messages {
-            self.outcome(thread, message, time_ns, self.applied);
+            self.outcome(thread, message, time_ns, self.ended_early);
         }
     }
 
@@ -784,11 +786,11 @@ impl<'a> Flow<'a> {
                     // It may be awaited instead, and then none is scheduled.
                     let oldest = if answered.len() > MOST_NESTED { answered.pop_front() } else { None };
                     for message in oldest.into_iter().flat_map(|oldest| oldest.messages) {
-                        self.outcome(thread, message, time_ns, self.applied);
+                        self.outcome(thread, message, time_ns, self.ended_early);
                     }
                 }
                 // It published nothing there this time: the message was for the callback alone.
-                Exit::Publish(_) => self.outcome(thread, message, time_ns, self.applied),
+                Exit::Publish(_) => self.outcome(thread, message, time_ns, self.ended_early),
                 Exit::Kept => {
                     self.stamp(thread, message, time_ns, out);
                     self.keep(thread, message, time_ns);
@@ -1001,10 +1003,10 @@ impl<'a> Flow<'a> {
     pub fn finish(mut self) {
         (0..self.events.threads() as u32).for_each(|thread| self.stamps_until(thread, u64::MAX));
         for arrived in std::mem::take(&mut self.aside).into_values().flatten() {
-            arrived.messages.iter().for_each(|message| self.outcome(0, *message, arrived.ready_ns, self.applied));
+            arrived.messages.iter().for_each(|message| self.outcome(0, *message, arrived.ready_ns, self.ended_early));
         }
         for answered in std::mem::take(&mut self.answered).into_values().flatten() {
-            answered.messages.iter().for_each(|message| self.outcome(0, *message, answered.time_ns, self.applied));
+            answered.messages.iter().for_each(|message| self.outcome(0, *message, answered.time_ns, self.ended_early));
         }
         for topic in 0..self.queues.len() {
             let rest: Vec<Publish> = self.queues[topic].rest().collect();

@@ -139,6 +139,9 @@ fn ends(comparison: &Comparison, chain: &Compared) -> Table {
         table.add([Cell::text(name)].into_iter().chain(cells));
     };
     row("applied", &|_, side| Cell::Of(side.applied, side.messages));
+    if chain.runs.iter().any(|side| side.ended_early > 0) {
+        row("ended before the last point, none lost", &|_, side| Cell::Of(side.ended_early, side.messages));
+    }
     for (reason, of) in &chain.dropped {
         row(&format!("dropped: {reason}"), &|at, side| Cell::Of(of[at], side.messages));
     }

@@ -79,6 +79,8 @@ struct Side {
     dropped: u64,
     /// Of the dropped, those that nobody but the account knows of.
     silent: u64,
+    /// Before the chain's last point, and nothing was lost.
+    ended_early: u64,
     in_flight: u64,
     unexplained: u64,
     tail_messages: u64,
@@ -187,6 +189,7 @@ fn compared(name: String, found: &[(usize, &Chain)]) -> Compared {
             applied: outcomes.applied,
             dropped: outcomes.dropped.iter().map(|(_, n)| n).sum(),
             silent,
+            ended_early: outcomes.ended_early,
             in_flight: outcomes.in_flight,
             unexplained: outcomes.unexplained,
             tail_messages: chain.explained.tail_messages,

@@ -32,7 +32,7 @@ pub fn guard_document(shown: &GuardShown<'_>) -> Document {
         Section::new(1, "Why", Vec::new()),
     ];
     let reasons = replay.runs.iter().enumerate().filter(|(_, run)| !run.trips.is_empty());
-    sections.extend(reasons.map(|(n, run)| why(run, if n == 0 { OURS_TOLD } else { TRIPS_TOLD }, replay.start_ns)));
+    sections.extend(reasons.map(|(n, run)| why(run, if n == 0 { OURS_TOLD } else { TRIPS_TOLD })));
     if replay.runs.iter().all(|run| run.trips.is_empty()) {
         sections.last_mut().expect("a section was added above").blocks.push(Block::Text("Nothing tripped.".into()));
     }
@@ -64,8 +64,8 @@ fn overview(replay: &Replay) -> Vec<Block> {
     for run in &replay.runs {
         let n = |n: usize| Cell::Count(n as u64);
         let own = |trips: usize| if run.is_guard { n(trips) } else { Cell::Missing };
-        let Judgement { false_trips, detected, missed } = run.judgement.clone().unwrap_or_default();
-        let mut delays: Vec<u64> = detected.iter().map(|detected| detected.after_ns).collect();
+        let Judgement { false_trips, found, missed, delays_ns: mut delays, .. } =
+            run.judgement.clone().unwrap_or_default();
         delays.sort_unstable();
         let row = table.row([
             Cell::text(run.name.as_str()),
@@ -75,7 +75,7 @@ fn overview(replay: &Replay) -> Vec<Block> {
             Cell::Count(run.frames_over),
             Cell::Number(run.largest),
             n(false_trips),
-            n(detected.len()),
+            n(found),
             n(missed),
             Cell::time(delays.get(delays.len().saturating_sub(1) / 2).copied()),
             Cell::time(delays.last().copied()),
@@ -93,12 +93,12 @@ fn overview(replay: &Replay) -> Vec<Block> {
     vec![Block::Table(table), Block::Text(below.into())]
 }
 
-fn why(run: &Run, told: usize, start_ns: u64) -> Section {
+fn why(run: &Run, told: usize) -> Section {
     let mut table = Table { shown: told, ..Table::new(["at", "trip"]) };
     table.columns[1].wraps = true;
     for found in &run.trips {
-        let at = sentences::seconds(found.at_ns, start_ns);
-        table.row([Cell::text(at), Cell::text(sentences::trip(found, start_ns))]);
+        let at = sentences::seconds(found.at_ns);
+        table.row([Cell::text(at), Cell::text(sentences::trip(found))]);
     }
     let mut blocks = vec![Block::Table(table)];
     let rest = sentences::trips(run).saturating_sub(run.trips.len());
@@ -124,10 +124,9 @@ fn speed(replay: &Replay) -> Chart {
     let most = replay.runs.iter().map(|run| run.largest).fold(1.1, f64::max);
     let is_log = most > FLAT;
     let place = |share: f64| if is_log { share.max(FOOT) } else { share };
-    let since = |at_ns: u64| at_ns.saturating_sub(replay.start_ns) as f64;
     let speeds = replay.runs.iter().zip(0..).map(|(run, at)| Curve {
         name: run.name.clone(),
-        xy: largest(run).into_iter().map(|(at_ns, share)| (since(at_ns), place(share))).collect(),
+        xy: largest(run).into_iter().map(|(at_ns, share)| (at_ns as f64, place(share))).collect(),
         tone: Tone::Series(at),
         quiet: at > 0,
         ..Curve::default()
@@ -137,7 +136,7 @@ fn speed(replay: &Replay) -> Chart {
     let trips = replay.runs.iter().zip(0..).filter(|(run, _)| !run.trips.is_empty()).map(|(run, at)| Curve {
         name: run.name.clone(),
         mark: Mark::Points,
-        xy: run.trips.iter().map(|trip| (since(trip.at_ns), height(trip.share))).collect(),
+        xy: run.trips.iter().map(|trip| (trip.at_ns as f64, height(trip.share))).collect(),
         tone: Tone::Series(at),
         ..Curve::default()
     });

@@ -46,13 +46,13 @@ fn against_truth(judgement: &Judgement, replay: &Replay, truth: &str) -> String 
     if replay.overspeeds.is_empty() {
         return format!("The true speed ({truth}) was never above the limit.");
     }
-    let silent = judgement.detected.iter().filter(|detected| detected.by_silence).count();
+    let silent = judgement.by_silence;
     let by_silence = if silent == 0 { String::new() } else { format!(", {silent} of them as STALE") };
     format!(
         "Of {} ({truth}) it finds {}{by_silence}, the slowest after {}; {} {} missed.",
         quantity(replay.overspeeds.len() as u64, "true overspeed"),
-        judgement.detected.len(),
-        judgement.detected.iter().map(|detected| detected.after_ns).max().map_or("–".into(), duration),
+        judgement.found,
+        judgement.delays_ns.iter().copied().max().map_or("–".into(), duration),
         judgement.missed,
         if judgement.missed == 1 { "is" } else { "are" },
     )
@@ -81,7 +81,7 @@ pub(super) fn share(share: f64) -> String {
 }
 
 /// A trip in a sentence, with the two samples that prove it.
-pub(super) fn trip(found: &Found, start_ns: u64) -> String {
+pub(super) fn trip(found: &Found) -> String {
     let state = found.state.to_uppercase();
     let cause = cause(found.cause);
     let Some([earlier, later]) = &found.proof else {
@@ -98,7 +98,7 @@ pub(super) fn trip(found: &Found, start_ns: u64) -> String {
         let squares = earlier.tcp_mm.iter().zip(later.tcp_mm).map(|(a, b)| (b - a) * (b - a));
         format!("{:.2} mm", squares.sum::<f64>().sqrt())
     };
-    let came = |proof: &Proof| proof.arrival_ns.map_or("before".into(), |at_ns| seconds(at_ns, start_ns));
+    let came = |proof: &Proof| proof.arrival_ns.map_or("before".into(), seconds);
     let false_trip = if found.is_false == Some(true) { " False: the true speed was below the limit." } else { "" };
     format!(
         "{state}: {cause}, {} of the limit. {way} in {}, by samples that came at {} and {}.{false_trip}",
@@ -110,8 +110,8 @@ pub(super) fn trip(found: &Found, start_ns: u64) -> String {
 }
 
 /// A moment from the stream's start: "12.345 s".
-pub(super) fn seconds(at_ns: u64, start_ns: u64) -> String {
-    format!("{:.3} s", at_ns.saturating_sub(start_ns) as f64 * 1e-9)
+pub(super) fn seconds(at_ns: u64) -> String {
+    format!("{:.3} s", at_ns as f64 * 1e-9)
 }
 
 /// A cause in words.

@@ -7,7 +7,10 @@ use taut_document::{
 use taut_stats::Distribution;
 
 use super::{View, hop_name::hop_name, message_lanes, tables, tail};
-use crate::charts::{self, Percentiles};
+use crate::{
+    charts::{self, Percentiles},
+    headline::capital,
+};
 
 /// Messages in the table of the slowest.
 const SLOWEST: usize = 20;
@@ -81,13 +84,15 @@ fn drawn(chain: &Chain) -> Vec<Block> {
     if d.n < 2 {
         return vec![Block::Text("Too few messages went all the way for a chart.".into())];
     }
+    let known = [("median", d.p50_ns), ("p95", d.p95_ns), ("p99", d.p99_ns)];
+    let known = known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}, ", units::duration(ns?))));
     let finding = format!(
-        "Median {}, 99th percentile {}, the slowest of {} messages {}. A flat curve is a steady loop.",
-        units::maybe(d.p50_ns),
-        units::maybe(d.p99_ns),
+        "{}the slowest of {} messages {}. A flat curve is a steady loop.",
+        known.collect::<String>(),
         units::count(d.n),
         units::maybe(d.max_ns)
     );
+    let finding = capital(&finding);
     let curve = Percentiles {
         name: chain.name.clone(),
         curve: &chain.end_to_end.percentiles,
@@ -174,6 +179,9 @@ fn ended(chain: &Chain, view: View<'_>) -> Vec<Section> {
 /// Every outcome with its count, in the order of reading; zero rows only where zero is the news.
 fn outcome_rows(outcomes: &Outcomes) -> Vec<(String, u64)> {
     let mut rows = vec![("applied".to_owned(), outcomes.applied)];
+    if outcomes.ended_early > 0 {
+        rows.push(("ended before the last point, none lost".to_owned(), outcomes.ended_early));
+    }
     rows.extend(outcomes.dropped.iter().map(|(reason, n)| (format!("dropped: {reason}"), *n)));
     rows.push(("in flight at start or end".to_owned(), outcomes.in_flight));
     if outcomes.lost > 0 {

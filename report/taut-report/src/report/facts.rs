@@ -25,11 +25,14 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
     };
     let kernel = match totals.kernel_events {
         0 => String::new(),
-        n => format!(
-            " · {} kernel events, {}",
-            words::count(n),
-            lost(totals.lost_kernel_events, totals.lost_kernel_events_is_estimate)
-        ),
+        n => {
+            let of = match totals.lost_kernel_ns {
+                0 => String::new(),
+                ns => format!(" (in {} at most)", units::duration(ns)),
+            };
+            let lost = lost(totals.lost_kernel_events, totals.lost_kernel_events_is_estimate);
+            format!(" · {} kernel events, {lost}{of}", words::count(n))
+        }
     };
     let profile = analysis.profile.as_ref().map_or(String::new(), |of| format!(" · stacks: {}", words::profile(of)));
     let clock = match (words::imported_from(info), totals.clock_error_ns) {

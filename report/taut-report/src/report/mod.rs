@@ -11,7 +11,11 @@ mod tail;
 use taut_analysis::{Analysis, Chain};
 use taut_document::{Block, Document, Finding, Front, Section, Show, Text, Tone};
 
-use crate::{Named, flame, loops, ros, words};
+use crate::{
+    Named, flame,
+    headline::{self, Headline},
+    loops, ros, words,
+};
 pub(crate) use facts::measured;
 
 const SCRIPT: &str = include_str!("../../bundle/report.js");
@@ -69,7 +73,15 @@ pub(crate) fn interactive_with(document: &Document, further: &[Document]) -> Str
 
 fn document(named: Named<'_>, view: View<'_>) -> Document {
     let analysis = named.analysis;
-    let mut sections = damage(analysis);
+    let Headline { finding, next, more } = headline::sentences(analysis);
+    let headline = Text::from(finding.join(" "));
+    let headline = match next {
+        Some(next) => headline.and(" ").strong(next),
+        None => headline,
+    };
+    let more = (!more.is_empty()).then(|| Section::new(1, "", vec![Block::Text(more.join(" ").into())]));
+    let mut sections: Vec<Section> = more.into_iter().map(|section| section.shown(view.in_report())).collect();
+    sections.extend(damage(analysis));
     let loops = loops::sections(analysis, view.in_report());
     let is_unmodified = loops::is_unmodified(analysis);
     let chains = chains(analysis, view);
@@ -80,11 +92,11 @@ fn document(named: Named<'_>, view: View<'_>) -> Document {
     sections.extend(tables::telemetry(named).map(|section| section.shown(view.in_report())));
     sections.extend(profile(named).map(|section| section.shown(view.in_report())));
     sections.push(Section::new(1, "How this was measured", vec![facts::table(analysis).into()]).shown(Show::Kept));
-    let next = loops::next_step(analysis).map(|next| format!("Next: {next}"));
+    let next = loops::next_step(analysis).map(|next| format!("To know more: {next}"));
     Document {
         title: named.name.to_owned(),
         measured: measured(analysis).into(),
-        headline: crate::headline(analysis).into(),
+        headline,
         sections,
         notes: analysis.notes.iter().cloned().chain(next).map(Text::from).collect(),
         reproduce: facts::reproduce(named),

@@ -2,7 +2,7 @@
 
 use taut_analysis::{
     Cause, CauseShare, Chain, Contribution, Explained, Hypothesis, Mode, ModeCause, Party, Prediction, Recommendation,
-    Selected,
+    Selected, SourceKind,
 };
 use taut_document::{
     Axis, AxisScale, Block, Cell, Chart, Column, Curve, Finding, LaneItem, LanePiece, LaneRow, Lanes, Mark, Quantity,
@@ -22,8 +22,14 @@ const PARTIES_MAX: usize = 4;
 const HOP_CAUSES_MAX: usize = 4;
 /// Responsible parties that a terminal shows.
 const RESPONSIBLE_MAX: usize = 8;
-/// Recommendations in a report.
+/// Recommendations in a report; a program as it is has one next step.
 const RECOMMENDED: usize = 3;
+const RECOMMENDED_UNMODIFIED: usize = 1;
+/// When a result is which.
+const RULE: &str = "By the 95 % interval of the share of the excess: all of it at or above 5 % contributes, all of it below 5 % does not; \
+                    an interval that holds 5 % is undecided.";
+/// Shares of less get no word on why their prediction is small.
+const EXPLAINED_SHARE: f64 = 0.1;
 
 pub(super) fn sections(chain: &Chain, view: View<'_>) -> Vec<Section> {
     let explained = &chain.explained;
@@ -33,7 +39,9 @@ pub(super) fn sections(chain: &Chain, view: View<'_>) -> Vec<Section> {
         return vec![Section::new(2, "Causes", vec![summary])];
     }
     let above = matches!(view, View::Explanation(asked) if asked.hypotheses);
-    let results = Section::new(2, "Hypotheses", vec![Block::Findings(results(explained))]);
+    let findings = results(explained);
+    let rule = (!findings.is_empty()).then_some(Block::Text(RULE.into()));
+    let results = Section::new(2, "Hypotheses", rule.into_iter().chain([Block::Findings(findings)]).collect());
     let mut shares = vec![by_cause(explained).into()];
     shares.extend(by_hop(chain).map(Block::from));
     shares.extend(explained.modes.iter().map(|of| Block::Text(mode(of).into())));
@@ -45,7 +53,7 @@ pub(super) fn sections(chain: &Chain, view: View<'_>) -> Vec<Section> {
     sections.push(Section::new(2, "", vec![responsible(explained).into()]).shown(view.in_explanation()));
     sections.extend((!above).then_some(results));
     sections.extend(predictions(explained));
-    sections.extend(recommendations(&explained.recommendations, view));
+    sections.extend(recommendations(chain, view));
     sections.retain(|section| !section.blocks.iter().all(is_empty));
     sections
 }
@@ -150,7 +158,8 @@ fn by_cause(explained: &Explained) -> Table {
         let parties: Vec<&CauseShare> = explained.causes.iter().filter(|share| share.cause == cause.cause).collect();
         let word = cause.cause.word();
         if let [one] = parties[..] {
-            row(format!("{word} {}", one.detail).trim_end().to_owned(), 0, cause, Some(cause.messages));
+            let name = format!("{word} {}", explained.named(&one.detail));
+            row(name.trim_end().to_owned(), 0, cause, Some(cause.messages));
             continue;
         }
         row(word.to_owned(), 0, cause, Some(cause.messages));
@@ -162,8 +171,8 @@ fn by_cause(explained: &Explained) -> Table {
             _ => "in the chain's own threads",
         };
         for share in shown {
-            let name = if share.detail.is_empty() { own } else { &share.detail };
-            row(name.to_owned(), 1, share, Some(share.messages));
+            let name = if share.detail.is_empty() { own.to_owned() } else { explained.named(&share.detail) };
+            row(name, 1, share, Some(share.messages));
         }
         let rest = [more, &rest].concat();
         if !rest.is_empty() && !shown.is_empty() {
@@ -237,7 +246,7 @@ fn responsible(explained: &Explained) -> Table {
     table.shown = RESPONSIBLE_MAX;
     for party in explained.responsible.iter().filter(|party| !is_said(party, explained)) {
         let how: Vec<&str> = party.causes.iter().map(|cause| cause.word()).collect();
-        let name = Cell::text(format!("{} {}", party.kind, party.name));
+        let name = Cell::text(format!("{} {}", party.kind, explained.named(&party.name)));
         table.row([name, Cell::Time(party.time_ns), Cell::Count(party.messages), Cell::text(how.join(", "))]);
     }
     table
@@ -259,7 +268,7 @@ fn results(explained: &Explained) -> Vec<Finding> {
             && (!hypothesis.hypothesis.starts_with("lock:") || hypothesis.hypothesis.starts_with("lock:0x"))
     };
     let (short, long): (Vec<&Hypothesis>, Vec<&Hypothesis>) = explained.hypotheses.iter().partition(is_short);
-    let mut findings: Vec<Finding> = long.into_iter().map(result).collect();
+    let mut findings: Vec<Finding> = long.into_iter().map(|of| result(of, &explained.named(&of.hypothesis))).collect();
     if !short.is_empty() {
         let names: Vec<&str> = short.iter().map(|hypothesis| hypothesis.hypothesis.as_str()).collect();
         let text = format!("below 5 % of the excess each, by the upper bound: {}", names.join(", ")).into();
@@ -268,15 +277,15 @@ fn results(explained: &Explained) -> Vec<Finding> {
     findings
 }
 
-fn result(of: &Hypothesis) -> Finding {
+fn result(of: &Hypothesis, name: &str) -> Finding {
     let (tone, label, phrase) = match of.result {
         Contribution::Contributes => (Tone::Bad, "contributes", "contributes"),
         Contribution::DoesNotContribute => (Tone::Good, "does not contribute", "does not contribute"),
         Contribution::Undecided => (Tone::Undecided, "undecided", "is undecided"),
     };
     // The label says it already.
-    let text = match of.sentence.strip_prefix(&format!("{} {phrase}", of.hypothesis)) {
-        Some(rest) => Text::default().strong(&of.hypothesis).and(format!(": {}", rest.trim_start_matches([':', ' ']))),
+    let text = match of.sentence.strip_prefix(&format!("{name} {phrase}")) {
+        Some(rest) => Text::default().strong(name).and(format!(": {}", rest.trim_start_matches([':', ' ']))),
         None => of.sentence.as_str().into(),
     };
     Finding { tone, label: label.into(), text, ..Finding::default() }
@@ -292,11 +301,17 @@ fn predictions(explained: &Explained) -> Vec<Section> {
     let head = ["predicted", "p50", "p95", "p99", interval.as_str(), change.as_str()];
     let mut table = Table::new(head).priorities([0, 3, 2, 0, 1, 0]);
     let replayed = explained.predictions.iter().any(|found| found.is_replayed);
-    table.caption = match replayed {
+    let assumed = match replayed {
         true => {
             "The recorded messages run again without the cause: what queued behind it moves up; nothing takes its place"
         }
         false => "Each assumes that nothing else takes the cause's place",
+    };
+    table.caption = match of {
+        Some(_) => format!(
+            "{assumed}. The change is of {named} alone; a share of the excess is of the time of all messages above it"
+        ),
+        None => assumed.to_owned(),
     }
     .into();
     let quantiles = [0.5, 0.95, 0.99];
@@ -308,10 +323,19 @@ fn predictions(explained: &Explained) -> Vec<Section> {
         let predicted = found.gain_quantile.and_then(|q| at(found, q));
         let interval = predicted
             .map_or(Cell::Missing, |of| Cell::interval(Cell::Time(of.interval_ns.0), Cell::Time(of.interval_ns.1)));
-        let name = Cell::text(format!("without {}", found.without));
+        let name = Cell::text(format!("without {}", explained.named(&found.without)));
         table.add([name].into_iter().chain(after).chain([interval, Cell::Printed(words::change(found.gain))]));
         ranges.push(predicted.map(|of| (of.after_ns, of.interval_ns)));
     }
+    // Of what no message carries there is no column.
+    for column in [3, 2, 1] {
+        if table.rows.iter().all(|row| row.cells[column] == Cell::Missing) {
+            table.columns.remove(column);
+            table.rows.iter_mut().for_each(|row| drop(row.cells.remove(column)));
+        }
+    }
+    let unequal = explained.predictions.iter().filter_map(|found| less_than_its_share(found, explained));
+    let blocks = [table.into()].into_iter().chain(unequal.map(|text| Block::Text(text.into()))).collect();
     let assumed = explained.predictions.iter().map(|found| Finding {
         label: String::new(),
         text: Text::from(format!("Without {}: {}", found.without, found.assumption)),
@@ -319,10 +343,37 @@ fn predictions(explained: &Explained) -> Vec<Section> {
     });
     let assumed = Block::Findings(assumed.collect());
     vec![
-        Section::new(2, "Predictions", vec![table.into()]),
+        Section::new(2, "Predictions", blocks),
         Section::new(2, "", vec![intervals(explained, &named, &ranges).into()]).shown(Show::Page),
         Section::new(2, "What the predictions assume", vec![assumed]).shown(Show::Kept),
     ]
+}
+
+/// Why a cause with a large share of the excess gains little at the quantile.
+fn less_than_its_share(found: &Prediction, explained: &Explained) -> Option<String> {
+    let of = words::quantile(found.gain_quantile?);
+    let share = explained.hypotheses.iter().find(|hypothesis| hypothesis.hypothesis == found.without)?.tail_share;
+    if share < EXPLAINED_SHARE || found.gain >= share / 2.0 {
+        return None;
+    }
+    let remaining = found.remaining.iter().map(|of| format!("{} ({:.0} %)", of.cause.word(), 100.0 * of.share));
+    let remaining: Vec<String> = remaining.collect();
+    let rest = match remaining.is_empty() {
+        true => String::new(),
+        false => format!(
+            " What messages from the predicted {of} on then exceed typical ones by is {}.",
+            remaining.join(", ")
+        ),
+    };
+    Some(format!(
+        "{} is {:.0} % of the excess, and without it {of} changes by {}: half of the time that goes is in {} of the {} messages \
+         that are examined.{rest}",
+        capital(&explained.named(&found.without)),
+        100.0 * share,
+        words::change(found.gain),
+        words::count(found.half_in),
+        words::count(explained.tail_messages),
+    ))
 }
 
 /// The quantile that the change is of: as measured, and without each cause with its interval.
@@ -350,11 +401,17 @@ fn intervals(explained: &Explained, named: &str, ranges: &[Option<(u64, (u64, u6
 }
 
 /// What to do, most gain first; a report has the first few, and its page all.
-fn recommendations(all: &[Recommendation], view: View<'_>) -> Vec<Section> {
+fn recommendations(chain: &Chain, view: View<'_>) -> Vec<Section> {
+    let all = &chain.explained.recommendations;
+    let named = chain.explained.predictions.iter().find_map(|found| found.gain_quantile).map(words::quantile);
+    let named = named.map_or(String::new(), |named| format!("{named} "));
     let finding = |(at, of): (usize, &Recommendation)| {
         // Less than half a per cent is no gain.
-        let gain =
-            if of.gain.abs() < 0.005 { String::new() } else { format!(" ({} predicted)", words::change(of.gain)) };
+        let gain = if of.gain.abs() < 0.005 {
+            String::new()
+        } else {
+            format!(" ({named}{} predicted)", words::change(of.gain))
+        };
         Finding {
             label: format!("{}.", at + 1),
             text: Text::from(format!("{}: ", of.evidence)).strong(of.remedy.as_str()).and(gain),
@@ -363,10 +420,41 @@ fn recommendations(all: &[Recommendation], view: View<'_>) -> Vec<Section> {
         }
     };
     let mut findings: Vec<Finding> = all.iter().enumerate().map(finding).collect();
-    let most = if matches!(view, View::Report) { RECOMMENDED } else { usize::MAX };
+    let most = match view {
+        View::Report if chain.source == SourceKind::Wakes => RECOMMENDED_UNMODIFIED,
+        View::Report => RECOMMENDED,
+        View::Explanation(_) => usize::MAX,
+    };
     let rest = findings.split_off(findings.len().min(most));
     vec![
         Section::new(2, "Recommendations", vec![Block::Findings(findings)]),
         Section::new(2, "", vec![Block::Findings(rest)]).shown(Show::Page),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_small_gain_beside_a_large_share_has_its_reason() {
+        let mut explained = sample::teleop().chains.swap_remove(0).explained;
+        assert_eq!(less_than_its_share(&explained.predictions[0], &explained), None);
+        explained.predictions[0].gain = 0.2;
+        let text = less_than_its_share(&explained.predictions[0], &explained).unwrap();
+        assert!(text.starts_with("Gil is 61 % of the excess, and without it p99 changes by −20 %: half"), "{text}");
+        assert!(text.contains("4 of the") && text.ends_with("is wakeup (62 %)."), "{text}");
+    }
+
+    #[test]
+    fn of_what_no_message_carries_there_is_no_column() {
+        let mut explained = sample::teleop().chains.swap_remove(0).explained;
+        explained.predictions[0].quantiles.retain(|of| of.quantile != 0.95);
+        let sections = predictions(&explained);
+        let Block::Table(table) = &sections[0].blocks[0] else { panic!("the table comes first") };
+        let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(names, ["predicted", "p50", "p99", "95 % interval of p99", "change of p99"]);
+        assert!(table.rows.iter().all(|row| row.cells.len() == names.len()));
+    }
 }

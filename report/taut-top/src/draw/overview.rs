@@ -153,7 +153,8 @@ fn hop_lines(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
         spans.extend(shares.first().map(|(cause, _)| coloured(cause.word().to_owned(), colour(*cause), view)));
         lines.push(Line::from(spans).style(style));
     }
-    let mut ended: Vec<(&String, &u64)> = figures.outcomes.iter().filter(|(word, _)| *word != "applied").collect();
+    let is_drop = |(word, _): &(&String, &u64)| !matches!(word.as_str(), "applied" | "ended_early");
+    let mut ended: Vec<(&String, &u64)> = figures.outcomes.iter().filter(is_drop).collect();
     ended.sort_by_key(|(word, count)| (std::cmp::Reverse(**count), *word));
     let one = |(word, count): &(&String, &u64)| match view.is_total {
         true => format!("{word} {}", words::count(**count)),
