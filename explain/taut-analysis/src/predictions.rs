@@ -134,7 +134,8 @@ impl<'a> Predictor<'a> {
         let mut beyond: BTreeMap<Cause, f64> = BTreeMap::new();
         for (row, left_ns) in self.ledger.rows.iter().zip(left).filter(|(_, left_ns)| **left_ns >= limit_ns) {
             let mut own: BTreeMap<Cause, f64> = BTreeMap::new();
-            for (kind, ns) in row.amounts.iter().filter(|(kind, _)| parts[*kind as usize] == Part::None) {
+            for (kind, ns) in self.ledger.amounts_of(row).iter().filter(|(kind, _)| parts[*kind as usize] == Part::None)
+            {
                 *own.entry(self.ledger.kinds[*kind as usize].cause).or_default() += *ns as f64;
             }
             let more = *left_ns as f64 - kept_ns - own.values().sum::<f64>();
