@@ -141,6 +141,7 @@ impl Analyzer {
             shared: Default::default(),
             busy: Default::default(),
             verbose: false,
+            sums_blocks: false,
         };
         explain_all(&mut chains, &lines, &spans, &messages, &context, &mut walker, &self.config.explain, sink)?;
         let mut loops =

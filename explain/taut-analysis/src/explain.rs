@@ -66,6 +66,10 @@ pub(crate) fn explain(
     let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
     let mut queues = Queues::learn(&some(&all[(warm as usize).min(all.len())..], &columns), walker);
     walker.busy.clear();
+    // Where nothing but the queue has to be known of what is in a block.
+    let is_plain = !walker.spans.has_locks() && walker.holds.is_empty();
+    walker.sums_blocks =
+        is_plain && sides.is_none() && sink.is_none() && walker.spans.holes_between(0, u64::MAX).next().is_none();
     let mut kept = Kept::new(wanted);
     let mut teller = sink.map(|sink| Teller::new(chain, &all, line, context, sink));
     // Messages that do not count have rows all the same. They come from queues of their own: the figures of the others do not depend
@@ -146,7 +150,7 @@ pub(crate) fn explain(
     if wanted.all {
         explained.times = ledger.rows.iter().map(|row| message_time(row, &ledger, walker, context)).collect();
     }
-    walker.verbose = true;
+    (walker.verbose, walker.sums_blocks) = (true, false);
     explained.paths = chosen(&ledger, wanted)
         .into_iter()
         .filter_map(|at| {
@@ -474,6 +478,7 @@ fn note(piece: &Piece, walker: &Walker<'_>) -> String {
         None => return note.to_owned(),
         Some(Behind::Message(id) | Behind::Turn(id)) => format!("behind message {id}"),
         Some(Behind::Work(name)) => format!("behind {}", walker.names.text(name)),
+        Some(Behind::Block(_)) => "behind many messages".to_owned(),
     };
     if note.is_empty() { behind } else { format!("{behind}: {note}") }
 }

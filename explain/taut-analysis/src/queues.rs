@@ -5,6 +5,8 @@
 //! what a message waits then is load, and stays `queued`. The rest goes to what made the busy thread late: directly, where the
 //! message waits while it happens; in proportion, where it waits behind the backlog that it left.
 
+use std::rc::Rc;
+
 use foldhash::HashMap;
 
 use crate::{
@@ -20,6 +22,8 @@ const LEARNED: usize = 200;
 const REMEMBERED: usize = 4096;
 /// Longer handling after a message's last stamp makes a thread one that stamps on receipt.
 const TRAILING_NS: u64 = 20_000;
+/// Blocks of pieces that are remembered: of many more messages than wait at once.
+const BLOCKS_MAX: usize = 4096;
 /// Causes of one backlog.
 const DEBTS_MAX: usize = 32;
 
@@ -44,6 +48,9 @@ pub(crate) struct Queues {
     /// Stretches in which a thread outside the chain had a shared CPU while a message waited for it: the CPU as a server,
     /// from, to, and what it was to the message.
     pub closed: Vec<(i32, u64, u64, Kind)>,
+    /// Blocks of what threads were busy with, by hop, thread and start, as sums: each piece with whether it is what the thread does for
+    /// every message.
+    blocks: HashMap<(u16, i32, u64), Rc<[(Piece, bool)]>>,
 }
 
 /// A thread that takes messages.
@@ -201,7 +208,7 @@ impl Queues {
             let load_ns =
                 if waits && !from.is_handed_to(to) { u64::MAX } else { server.free_ns.saturating_sub(typical_ns) };
             if is_behind {
-                of_hop = self.root_causes(to.tid, of_hop, load_ns, walker);
+                of_hop = self.root_causes(hop, to.tid, &of_hop, load_ns, walker);
             }
             let server = self.servers.entry(key).or_default();
             if from.is_handed_to(to) {
@@ -270,7 +277,14 @@ impl Queues {
             let from_ns = piece.from_ns.max(since_ns);
             (from_ns < piece.to_ns).then_some(Piece { from_ns, ..*piece })
         };
-        before.extend(queue().filter_map(clip));
+        for piece in queue() {
+            match piece.behind {
+                Some(Behind::Block(_)) if since_ns < piece.to_ns => {
+                    before.extend(walker.block(piece).iter().filter_map(clip));
+                }
+                _ => before.extend(clip(piece)),
+            }
+        }
         let away_ns = before.iter().filter(|piece| piece.is_away).map(|p| p.to_ns - p.from_ns).sum();
         let key = walker.server(to.tid);
         self.close(key, 0, &before);
@@ -314,33 +328,17 @@ impl Queues {
         Wait { since_ns, is_linked, until_ns, pieces, away_ns }
     }
 
-    /// Puts root causes in place of what a message waited behind.
-    fn root_causes(&self, tid: i32, pieces: Vec<Piece>, load_ns: u64, walker: &mut Walker<'_>) -> Vec<Piece> {
-        let server = walker.server(tid);
-        // A queue may be thousands of messages long, and each of them waits for most of the same pieces.
-        let mut known_busy: Option<(i32, u32)> = None;
-        let mut busy = |tid: i32, time_ns: u64| match known_busy {
-            Some((known, detail)) if known == tid => detail,
-            _ => {
-                let detail = walker.names.of(&format!("{} was busy", walker.objects.name(tid, time_ns)));
-                known_busy = Some((tid, detail));
-                detail
-            }
-        };
-        let mut known_shares: Option<((u64, i32), [f32; CAUSES])> = None;
-        let mut share_beyond = |key: (u64, i32), cause: Cause| {
-            let shares = match known_shares {
-                Some((known, shares)) if known == key => shares,
-                _ => self.shares_beyond(key),
-            };
-            known_shares = Some((key, shares));
-            f64::from(shares[cause as usize])
-        };
-        // Each with whether it is what the thread does for every message.
-        let mut divided: Vec<(Piece, bool)> = Vec::with_capacity(pieces.len() + 4);
+    /// Of what a message waits behind, what the thread does for every message, apart from the rest: each piece with whether it is that.
+    fn apart(&mut self, hop: u16, tid: i32, pieces: &[Piece], walker: &mut Walker<'_>) -> Vec<(Piece, bool)> {
+        let mut known: Option<((u64, i32), [f32; CAUSES])> = None;
+        let mut apart: Vec<(Piece, bool)> = Vec::with_capacity(pieces.len() + 4);
         for piece in pieces {
-            if !is_load(&piece) {
-                divided.push((piece, false));
+            if let Some(Behind::Block(_)) = piece.behind {
+                apart.extend_from_slice(&self.block(hop, tid, piece, walker));
+                continue;
+            }
+            if !is_load(piece) {
+                apart.push((*piece, false));
                 continue;
             }
             // Marked work is no message's: it stays what the message waited for.
@@ -348,17 +346,75 @@ impl Queues {
                 Some(Behind::Message(id)) => (id, tid),
                 Some(Behind::Turn(id)) => (id, piece.tid),
                 _ => {
-                    let detail = busy(tid, piece.from_ns);
-                    let queued = Piece { cause: Cause::Queued, detail, tid, other: tid, after: None, ..piece };
-                    divided.push((queued, false));
+                    let detail = was_busy(walker, tid, piece.from_ns);
+                    apart.push((Piece { cause: Cause::Queued, detail, tid, other: tid, after: None, ..*piece }, false));
                     continue;
                 }
             };
-            let share = share_beyond(key, piece.cause);
+            let shares = match known {
+                Some((known, shares)) if known == key => shares,
+                _ => self.shares_beyond(key),
+            };
+            known = Some((key, shares));
+            let share = f64::from(shares[piece.cause as usize]);
             let cut_ns = piece.from_ns + ((piece.to_ns - piece.from_ns) as f64 * share) as u64;
-            let parts = [(Piece { to_ns: cut_ns, ..piece }, false), (Piece { from_ns: cut_ns, ..piece }, true)];
-            divided.extend(parts.into_iter().filter(|(part, _)| part.from_ns < part.to_ns));
+            let parts = [(Piece { to_ns: cut_ns, ..*piece }, false), (Piece { from_ns: cut_ns, ..*piece }, true)];
+            apart.extend(parts.into_iter().filter(|(part, _)| part.from_ns < part.to_ns));
         }
+        apart
+    }
+
+    /// The same of a block, in sums over its messages, one after the other in its time.
+    fn block(&mut self, hop: u16, tid: i32, of: &Piece, walker: &mut Walker<'_>) -> Rc<[(Piece, bool)]> {
+        let key = (hop, tid, of.from_ns);
+        if let Some(known) = self.blocks.get(&key) {
+            return known.clone();
+        }
+        let mut sums: Vec<(Kind, bool, Piece)> = Vec::new();
+        for (piece, is_ordinary) in self.apart(hop, tid, &walker.block(of), walker) {
+            let behind = piece.behind.and(of.behind);
+            let kind = Kind::of(hop, &piece);
+            match sums.iter_mut().find(|(known, is, _)| (*known, *is) == (kind, is_ordinary)) {
+                Some((.., sum)) => sum.to_ns += piece.to_ns - piece.from_ns,
+                None => sums.push((kind, is_ordinary, Piece { behind, ..piece })),
+            }
+        }
+        let mut now_ns = of.from_ns;
+        let mut summed = Vec::with_capacity(sums.len());
+        for (_, is_ordinary, sum) in sums {
+            let (from_ns, ns) = (now_ns, sum.to_ns - sum.from_ns);
+            now_ns += ns;
+            summed.push((Piece { from_ns, to_ns: now_ns, ..sum }, is_ordinary));
+        }
+        let block: Rc<[(Piece, bool)]> = summed.into();
+        if self.blocks.len() >= BLOCKS_MAX {
+            self.blocks.clear();
+        }
+        self.blocks.insert(key, block.clone());
+        block
+    }
+
+    /// Puts root causes in place of what a message waited behind.
+    fn root_causes(
+        &mut self,
+        hop: u16,
+        tid: i32,
+        pieces: &[Piece],
+        load_ns: u64,
+        walker: &mut Walker<'_>,
+    ) -> Vec<Piece> {
+        let server = walker.server(tid);
+        let divided = self.apart(hop, tid, pieces, walker);
+        // By thread: of a long queue nearly all is of one.
+        let mut known: Option<(i32, u32)> = None;
+        let mut busy = |tid: i32, time_ns: u64| match known {
+            Some((known, detail)) if known == tid => detail,
+            _ => {
+                let detail = was_busy(walker, tid, time_ns);
+                known = Some((tid, detail));
+                detail
+            }
+        };
         let ordinary = divided.iter().filter(|(_, is_ordinary)| *is_ordinary);
         let ordinary_ns: u64 = ordinary.map(|(piece, _)| piece.to_ns - piece.from_ns).sum();
         let debts = self.servers.get(&server).map_or(&[][..], |server| &server.debts);
@@ -450,6 +506,11 @@ impl Server {
 /// Whether a hop's piece is of the time in which the thread that ends it has the message already.
 fn is_receivers(piece: &Piece, from: Moment, to: Moment) -> bool {
     from.tid == to.tid || piece.tid != from.tid
+}
+
+/// Number of the detail of waiting for a thread that is busy.
+fn was_busy(walker: &mut Walker<'_>, tid: i32, time_ns: u64) -> u32 {
+    walker.names.of(&format!("{} was busy", walker.objects.name(tid, time_ns)))
 }
 
 /// Each thread's last pass.

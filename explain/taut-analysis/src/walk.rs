@@ -20,6 +20,9 @@ use taut_timelines::{
 
 use crate::{Cause, environment::Environment, names::Names};
 
+/// Pieces of a block. A queue may be thousands of messages long, and each of them waits for nearly the same pieces as the one before
+/// it; that their number is the square of the queue's length must not be.
+pub(crate) const BLOCK: usize = 256;
 /// Wakes followed from one wait; deeper ones stay with the wait that they explain.
 const DEPTH_MAX: usize = 16;
 /// What a futex wait returns that did not wait: EAGAIN.
@@ -70,6 +73,8 @@ pub(crate) enum Behind {
     Turn(u64),
     /// Number of the marked work's name in [`Names`].
     Work(u32),
+    /// Many messages: the piece stands for all of [`Walker::block`] that begins at that time, or, once divided, is a sum over them.
+    Block(u64),
 }
 
 /// A moment at which a thread stamped the message, or at which it was due there.
@@ -108,6 +113,8 @@ pub(crate) struct Walker<'a> {
     pub busy: HashMap<i32, Busy>,
     /// Whether pieces carry notes.
     pub verbose: bool,
+    /// Whether one piece may stand for a block of those that a message waits behind.
+    pub sums_blocks: bool,
 }
 
 /// Pieces of a busy thread, each with the message that the thread was at.
@@ -116,6 +123,8 @@ pub(crate) struct Busy {
     from_ns: u64,
     to_ns: u64,
     pieces: VecDeque<Piece>,
+    /// How many pieces were before the first.
+    past: usize,
 }
 
 /// The walk's bounds that do not change on its way.
@@ -840,7 +849,7 @@ impl Walker<'_> {
             }
             BusyWith::Message(_) => {
                 let own = Some(Behind::Message(id));
-                let mut busy = self.busy(tid, began, until, hop);
+                let mut busy = self.busy(tid, began, until, own, hop);
                 busy.iter_mut().filter(|piece| piece.behind == own).for_each(|piece| piece.behind = None);
                 pieces.extend(busy);
             }
@@ -848,15 +857,16 @@ impl Walker<'_> {
         pieces
     }
 
-    /// What the thread was at, with the message that it was at then.
-    fn busy(&mut self, tid: i32, from_ns: u64, to_ns: u64, hop: Hop) -> Vec<Piece> {
+    /// What the thread was at, with the message that it was at then. A block that has nothing of the message's own is one piece.
+    fn busy(&mut self, tid: i32, from_ns: u64, to_ns: u64, own: Option<Behind>, hop: Hop) -> Vec<Piece> {
         if from_ns >= to_ns {
             return Vec::new();
         }
         let known = self.busy.remove(&tid).filter(|known| {
             !self.verbose && known.own == hop.own && known.from_ns <= from_ns && from_ns <= known.to_ns
         });
-        let mut busy = known.unwrap_or(Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: VecDeque::new() });
+        let begun = || Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: VecDeque::new(), past: 0 };
+        let mut busy = known.unwrap_or_else(begun);
         if busy.to_ns < to_ns {
             let mut later = self.walk(tid, busy.to_ns, to_ns, None, hop, 0).0;
             let handled = self.spans.handled(tid, busy.to_ns, to_ns, self.receivers.contains(&tid));
@@ -867,13 +877,38 @@ impl Walker<'_> {
         // Messages come in the order of their start: what lies before this one is of no use to the next, mostly.
         let past = busy.pieces.partition_point(|piece| piece.to_ns <= from_ns);
         busy.pieces.drain(..past);
+        busy.past += past;
         busy.from_ns = busy.pieces.front().map_or(from_ns, |piece| piece.from_ns);
-        let within = busy.pieces.iter().take_while(|piece| piece.from_ns < to_ns);
+        let end = busy.pieces.partition_point(|piece| piece.from_ns < to_ns);
         let clip =
             |piece: &Piece| Piece { from_ns: piece.from_ns.max(from_ns), to_ns: piece.to_ns.min(to_ns), ..*piece };
-        let pieces = within.map(clip).collect();
+        let sums = self.sums_blocks && !self.shared.contains_key(&tid);
+        let mut pieces = Vec::new();
+        let mut at = 0;
+        while at < end {
+            let is_first = (busy.past + at).is_multiple_of(BLOCK) && busy.pieces[at].from_ns >= from_ns;
+            // The latest of them differ from message to message.
+            let is_block = sums && is_first && at + 2 * BLOCK <= end;
+            if is_block && busy.pieces.range(at..at + BLOCK).all(|piece| piece.behind != own) {
+                let (first, last) = (&busy.pieces[at], &busy.pieces[at + BLOCK - 1]);
+                let behind = Some(Behind::Block(first.from_ns));
+                pieces.push(Piece { behind, ..self.piece(first.from_ns, last.to_ns, Cause::Queued, tid) });
+                at += BLOCK;
+            } else {
+                pieces.push(clip(&busy.pieces[at]));
+                at += 1;
+            }
+        }
         self.busy.insert(tid, busy);
         pieces
+    }
+
+    /// The pieces that one stands for.
+    pub fn block(&self, of: &Piece) -> Vec<Piece> {
+        let Some(busy) = self.busy.get(&of.tid) else { return vec![*of] };
+        let at = busy.pieces.partition_point(|piece| piece.from_ns < of.from_ns);
+        let within = busy.pieces.range(at..).take_while(|piece| piece.to_ns <= of.to_ns);
+        with_interrupted(within.copied().collect())
     }
 
     /// Whether the thread has nothing to do at that moment: until when, and whether it waits for data (or for its timer).

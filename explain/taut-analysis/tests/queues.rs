@@ -287,3 +287,31 @@ fn an_explanation_does_not_depend_on_whether_rows_are_read() {
     assert!(rows > 100, "{rows}");
     assert_eq!(format!("{:#?}", without.chains), format!("{:#?}", with.chains));
 }
+
+/// More comes than is handled: the queue grows to a thousand messages, each of which waits for thousands of pieces. Blocks of them are
+/// summed, and nothing but the path's detail differs from going through them piece by piece, as is done where rows are read.
+#[test]
+fn a_long_queue_is_summed_in_blocks() {
+    let arrivals = poisson(4000, 300.0, 9);
+    let service = |at: usize, now: u64| Service {
+        work: if at % 40 == 39 { 3000 } else { 300 },
+        lock_until: held(now),
+        preempted: if at % 97 == 50 { 700 } else { 0 },
+    };
+    let (scene, _) = run(&arrivals, service);
+    let wanted = || ExplainOptions { all: true, worst: 1, ..ExplainOptions::default() };
+    let summed = scene.analyse(wanted()).chains[0].explained.clone();
+    let one_by_one = scene.analyse_by_row(wanted(), &mut |_: Row<'_>| ()).chains[0].explained.clone();
+    assert!(share(&summed, Cause::Queued) > 0.05 && share(&summed, Cause::Lock) > 0.05, "{:?}", summed.by_cause);
+    let sums = |explained: &Explained| {
+        explained.paths[0].path.iter().filter(|piece| piece.note == "behind many messages").count()
+    };
+    assert!(sums(&summed) > 0 && sums(&one_by_one) == 0);
+    let all =
+        |explained: &Explained| format!("{:#?}", (&explained.by_cause, &explained.causes, &explained.responsible));
+    assert_eq!(all(&summed), all(&one_by_one));
+    assert_eq!(summed.times.len(), one_by_one.times.len());
+    for (summed, one_by_one) in summed.times.iter().zip(&one_by_one.times) {
+        assert_eq!(format!("{summed:?}"), format!("{one_by_one:?}"));
+    }
+}
