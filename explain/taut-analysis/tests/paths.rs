@@ -640,7 +640,7 @@ fn whom_the_recording_cannot_see_is_not_cleared() {
 
 #[test]
 fn factors_and_messages_that_are_not_there_are_reported() {
-    let refused = |wanted| alone().try_analyse(wanted, &mut |_: Row<'_>| {}).unwrap_err().to_string();
+    let refused = |wanted| alone().try_analyse(wanted, None).unwrap_err().to_string();
     let factor = |word: &str| refused(ExplainOptions { hypotheses: vec![word.into()], ..ExplainOptions::default() });
     assert_eq!(factor("lock:sdk"), "\"lock:sdk\" is unknown; registered locks: none");
     assert!(factor("gremlins").contains("say cpu, syscall"));

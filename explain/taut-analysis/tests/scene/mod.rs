@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use taut_analysis::{Analysis, Analyzer, Cause, Config, Error, ExplainOptions, Explained, Row, RowSink};
+use taut_analysis::{Analysis, Analyzer, Cause, Config, Error, ExplainOptions, Explained, RowSink};
 use taut_clock::Counter;
 use taut_recording::{
     Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Record, Sample, StampBatch, Thread,
@@ -93,14 +93,14 @@ impl Scene {
     }
 
     pub fn analyse(&self, wanted: ExplainOptions) -> Analysis {
-        self.analyse_by_row(wanted, &mut |_: Row<'_>| {})
+        self.try_analyse(wanted, None).unwrap()
     }
 
     pub fn analyse_by_row(&self, wanted: ExplainOptions, sink: &mut dyn RowSink) -> Analysis {
-        self.try_analyse(wanted, sink).unwrap()
+        self.try_analyse(wanted, Some(sink)).unwrap()
     }
 
-    pub fn try_analyse(&self, wanted: ExplainOptions, sink: &mut dyn RowSink) -> Result<Analysis, Error> {
+    pub fn try_analyse(&self, wanted: ExplainOptions, sink: Option<&mut dyn RowSink>) -> Result<Analysis, Error> {
         let mut analyzer = Analyzer::new(Config { explain: wanted, ..Config::default() });
         for (id, name) in (1..).zip(&self.names) {
             analyzer.record(&Record::Name(Name { id, name: name.clone() }));
@@ -132,7 +132,10 @@ impl Scene {
         }
         self.samples.iter().for_each(|sample| analyzer.record(&Record::Sample(sample.clone())));
         self.lost.iter().for_each(|lost| analyzer.record(&Record::Lost(lost.clone())));
-        analyzer.finish_by_row(self.info.clone(), None, Vec::new(), 0, sink)
+        match sink {
+            None => analyzer.finish(self.info.clone(), None, Vec::new(), 0),
+            Some(sink) => analyzer.finish_by_row(self.info.clone(), None, Vec::new(), 0, sink),
+        }
     }
 
     pub fn explained(&self) -> Explained {
