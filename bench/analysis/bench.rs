@@ -27,7 +27,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["generate-kernel", file, events] => generate_kernel(Path::new(file), events.parse()?, ""),
         ["generate-kernel", file, events, host] => generate_kernel(Path::new(file), events.parse()?, host),
         ["analyse", file] => analyse(Path::new(file)),
-        ["read", file] => Ok(drop(read(&fs::read(file)?, &mut |_| {})?)),
+        ["read", file] => {
+            read(&fs::read(file)?, &mut |_| {})?;
+            Ok(())
+        }
         _ => {
             Err("usage: generate FILE [STAMPS] | generate-kernel FILE [EVENTS [HOST]] | analyse FILE | read FILE"
                 .into())

@@ -1,12 +1,17 @@
-//! What one kernel event costs through ftrace and through perf, side by side.
+//! What one kernel event costs through ftrace and through perf, side by side, and in an ftrace buffer that is not read and that keeps
+//! the newest: what the kernel takes by itself.
 //! Two threads on one CPU pass a byte through pipes; the time a round takes longer while a source
 //! runs, divided by the events of that CPU, is the cost. Run as root:
 //! cargo run --release -p taut-capture --example kernel_sources [BATCHES] [ROUNDS]
 
-use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use taut_capture::kernel::{Depth, Wanted, start};
 
 const MEASURED_CPU: usize = 1;
@@ -26,16 +31,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).map(|word| word.parse::<usize>());
     let batches = arguments.next().transpose()?.unwrap_or(15);
     let rounds = arguments.next().transpose()?.unwrap_or(20_000);
-    let (mut off, mut ftrace, mut perf) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut off, mut bare, mut ftrace, mut perf) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..batches {
         off.push(batch(None, rounds)?);
+        bare.push(unread(rounds)?);
         ftrace.push(batch(Some("ftrace"), rounds)?);
         perf.push(batch(Some("perf"), rounds)?);
     }
     let base = median(off.iter().map(|batch| batch.ns));
     println!("{batches} batches of {rounds} rounds each, interleaved; medians");
     println!("off     {:7.0} ns/switch", base / rounds as f64 / 2.0);
-    for (name, runs) in [("ftrace", ftrace), ("perf", perf)] {
+    for (name, runs) in [("unread", bare), ("ftrace", ftrace), ("perf", perf)] {
         // Each batch against the unrecorded one just before it, so that drift of the machine cancels.
         let per_event = |(run, off): (&Batch, &Batch)| (run.ns - off.ns) / run.events;
         println!(
@@ -62,7 +68,7 @@ fn batch(source: Option<&str>, rounds: usize) -> Result<Batch, Box<dyn std::erro
     let mut source = start(&wanted)?.source;
     let done = AtomicBool::new(false);
     let (mut events, mut result) = (0usize, Batch::default());
-    std::thread::scope(|scope| -> std::io::Result<()> {
+    std::thread::scope(|scope| -> io::Result<()> {
         let pinger = scope.spawn(|| ping_pong(rounds, &done));
         pin(DRAINER_CPU);
         let mut on_cpu = |batch: taut_recording::KernelBatch, all: &mut usize| {
@@ -87,6 +93,51 @@ fn batch(source: Option<&str>, rounds: usize) -> Result<Batch, Box<dyn std::erro
         Ok(())
     })?;
     Ok(result)
+}
+
+/// An ftrace instance with the events of this depth, of all threads; it goes with this.
+struct Unread {
+    folder: PathBuf,
+    /// A mount of tracefs for this process, which need not be mounted elsewhere.
+    _mount: OwnedFd,
+}
+
+impl Unread {
+    fn start() -> io::Result<Unread> {
+        let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&context)?;
+        let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+        let name = format!("/proc/self/fd/{}/instances/taut-bench-{}", mount.as_raw_fd(), std::process::id());
+        fs::create_dir(&name)?;
+        let unread = Unread { folder: name.into(), _mount: mount };
+        for event in ["sched_switch", "sched_waking"] {
+            fs::write(unread.folder.join(format!("events/sched/{event}/enable")), "1")?;
+        }
+        Ok(unread)
+    }
+
+    /// Events of the measured CPU, those that were overwritten included.
+    fn events(&self) -> io::Result<f64> {
+        let stats = fs::read_to_string(self.folder.join(format!("per_cpu/cpu{MEASURED_CPU}/stats")))?;
+        let of =
+            |line: &str| ["entries: ", "overrun: "].iter().find_map(|key| line.strip_prefix(key)?.parse::<f64>().ok());
+        Ok(stats.lines().filter_map(of).sum())
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// A batch into a buffer that is not read.
+fn unread(rounds: usize) -> io::Result<Batch> {
+    let unread = Unread::start()?;
+    let ns = std::thread::scope(|scope| {
+        scope.spawn(|| ping_pong(rounds, &AtomicBool::new(false))).join().unwrap_or(f64::NAN)
+    });
+    Ok(Batch { ns, events: unread.events()?, ..Batch::default() })
 }
 
 /// Nanoseconds for all rounds.

@@ -13,6 +13,7 @@ import re
 import resource
 import statistics
 import subprocess
+import sys
 import tempfile
 
 NAMES = ["wakeup p50", "wakeup p99", "cycle p50", "cycle p99"]
@@ -53,6 +54,7 @@ def main():
     parser.add_argument("--load", type=int, default=1, help="times 50 us of work in a cycle")
     parser.add_argument("--profile", type=int, metavar="HZ", help="what sampling so often adds to a recording")
     parser.add_argument("--flight", action="store_true", help="what a flight recorder changes of a recording")
+    parser.add_argument("--json", action="store_true", help="the figures for other programs")
     parser.add_argument("--taut", default="target/release/taut")
     parser.add_argument("--loop", default="target/release/examples/overhead_loop")
     options = parser.parse_args()
@@ -80,12 +82,19 @@ def main():
     names = ("recorded", "bare")
     if more:
         names = ("flight" if options.flight else "profiled", "recorded")
+    ratios = {
+        name: interval([r[column] / b[column] for r, b in zip(with_it, without, strict=True)])
+        for column, name in enumerate(NAMES)
+    }
+    usual = {key: statistics.median(run[key] for run in costs) for key in costs[0]}
+    if options.json:
+        lost = sum(run["lost"] for run in costs)
+        json.dump({"ratios": ratios, "usual": usual, "duration_s": duration_s, "lost": lost}, sys.stdout)
+        return
     print(f"{options.pairs} pairs of {options.cycles} cycles; ratio {names[0]}/{names[1]}, median [95 %]")
-    for column, name in enumerate(NAMES):
-        median, low, high = interval([r[column] / b[column] for r, b in zip(with_it, without, strict=True)])
+    for column, (name, (median, low, high)) in enumerate(ratios.items()):
         typical = statistics.median(b[column] for b in without)
         print(f"{name:11} {names[1]} {typical / 1000:8.2f} us   ratio {median:.3f} [{low:.3f}, {high:.3f}]")
-    usual = {key: statistics.median(run[key] for run in costs) for key in costs[0]}
     print(f"recorder CPU {usual['recorder_cpu_ns'] / 1e9 / duration_s:.1%} of one core, start and end included")
     print(
         f"{usual['kernel_events']:.0f} kernel events, {usual['stamps']:.0f} stamps, {usual['file_bytes']:.0f} bytes "

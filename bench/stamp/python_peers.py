@@ -2,6 +2,7 @@
 
 The loop around each call is part of the figure; the mode `loop` says what it costs."""
 
+import gc
 import json
 import logging
 import sys
@@ -56,6 +57,11 @@ def run_perf_counter(count: int) -> None:
         perf_counter()
 
 
+def run_builtin(count: int) -> None:
+    for _ in range(count):
+        gc.isenabled()
+
+
 def run_stamp(count: int) -> None:
     for message_id in range(count):
         taut.stamp("control.received", message_id)
@@ -82,6 +88,7 @@ structured = json_structlog()
 MODES = {
     "loop": run_loop,
     "perf_counter": run_perf_counter,
+    "builtin": run_builtin,
     "stamp": run_stamp,
     "append": run_append,
     "logging": run_logging,

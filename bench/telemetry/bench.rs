@@ -57,8 +57,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ["run"] => run(20.0, 5, 15.0),
         ["run", "--quick"] => run(2.0, 1, 1.0),
         ["loop", kind, seconds, file] => contenders::run(kind, seconds.parse()?, Path::new(file)),
-        ["produce", seconds] => producer::run(seconds.parse()?),
-        _ => Err("usage: log_bench run [--quick]".into()),
+        ["produce", seconds] => producer::run(seconds.parse()?, producer::ALL_SIZES, producer::RATE_HZ),
+        ["produce", seconds, values, hz] => producer::run(seconds.parse()?, &[values.parse()?], hz.parse()?),
+        _ => Err("usage: log_bench run [--quick] | produce SECONDS [VALUES HZ]".into()),
     }
 }
 

@@ -9,33 +9,34 @@ use taut_stamp::telemetry::RawChannel;
 
 use crate::signal::quantiles;
 
-const SIZES: [usize; 6] = [8, 50, 200, 500, 1000, 2000];
-const RATE_HZ: f64 = 1000.0;
-/// As many slots as the ring at this rate.
-const SLOTS: usize = 2048;
 const SPIN: Duration = Duration::from_micros(150);
 
-pub fn run(seconds: f64) -> Result<(), Box<dyn std::error::Error>> {
+pub const ALL_SIZES: &[usize] = &[8, 50, 200, 500, 1000, 2000];
+pub const RATE_HZ: f64 = 1000.0;
+
+pub fn run(seconds: f64, sizes: &[usize], rate_hz: f64) -> Result<(), Box<dyn std::error::Error>> {
     // As a control loop runs, where the machine lets it.
     let priority = libc::sched_param { sched_priority: 50 };
     // SAFETY: sets the policy of this thread from a struct that lives meanwhile.
     let is_realtime = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) } == 0;
-    let rows: Vec<_> = SIZES.iter().map(|count| one(*count, seconds)).collect();
+    let rows: Vec<_> = sizes.iter().map(|count| one(*count, seconds, rate_hz)).collect();
     println!("{}", json!({ "rows": rows, "is_realtime": is_realtime }));
     Ok(())
 }
 
 /// A loop that logs a struct of so many values.
-fn one(count: usize, seconds: f64) -> serde_json::Value {
+fn one(count: usize, seconds: f64, rate_hz: f64) -> serde_json::Value {
     let bytes = count * 8;
     let text = format!("type\tV\t{bytes}\nfield\tvalue\tfloat64\t{count}\t0\t\n");
-    let mut channel = RawChannel::new(&format!("v{count}"), &text, bytes, RATE_HZ);
+    let mut channel = RawChannel::new(&format!("v{count}"), &text, bytes, rate_hz);
     let mut values: Vec<f64> = (0..count).map(|i| i as f64 * 0.37).collect();
-    let (mut warm, mut cold) = (vec![1.0; count], vec![1.0; count * SLOTS]);
+    // As many slots as the ring at this rate.
+    let slots = ((2.0 * rate_hz) as usize).next_power_of_two();
+    let (mut warm, mut cold) = (vec![1.0; count], vec![1.0; count * slots]);
     let mut calls: [Vec<u64>; 4] = Default::default();
     let start = Instant::now();
-    for cycle in 0..(seconds * RATE_HZ) as usize {
-        let due = start + Duration::from_secs_f64(cycle as f64 / RATE_HZ);
+    for cycle in 0..(seconds * rate_hz) as usize {
+        let due = start + Duration::from_secs_f64(cycle as f64 / rate_hz);
         std::thread::sleep(due.saturating_duration_since(Instant::now()).saturating_sub(SPIN));
         while Instant::now() < due {
             std::hint::spin_loop();
@@ -43,7 +44,7 @@ fn one(count: usize, seconds: f64) -> serde_json::Value {
         values[cycle % count] += 1.0;
         // Which of the four comes first changes.
         for which in (0..4).map(|turn| (turn + cycle) % 4) {
-            let slot = cycle % SLOTS * count;
+            let slot = cycle % slots * count;
             let before = Instant::now();
             match which {
                 // SAFETY: as many bytes as the channel was made for.

@@ -68,12 +68,12 @@ class Terminal(threading.Thread):
                 return
 
     def end(self):
-        """Processor seconds a second, and bytes drawn a second."""
+        """Processor seconds a second, bytes drawn a second, and the most memory in KiB."""
         os.write(self.terminal, b"q")
         _, status, used = os.wait4(self.pid, 0)
         seconds = time.monotonic() - self.began
         assert status == 0, f"taut top ended with {status}"
-        return (used.ru_utime + used.ru_stime) / seconds, self.drawn / seconds
+        return (used.ru_utime + used.ru_stime) / seconds, self.drawn / seconds, used.ru_maxrss
 
 
 def trial(arm, options, folder):
@@ -94,7 +94,7 @@ def trial(arm, options, folder):
             terminal = Terminal(options.taut, output)
             terminal.start()
             time.sleep(options.seconds - 2)
-            result["top"], result["drawn_per_s"] = terminal.end()
+            result["top"], result["drawn_per_s"], result["top_kib"] = terminal.end()
         process.stderr.read()
         if process.wait() != 0:
             sys.exit(f"the recorder ended with {process.returncode}")
@@ -152,6 +152,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seconds", type=int, default=50)
     parser.add_argument("--page", default="docs/proof/live.md")
+    parser.add_argument(
+        "--json", action="store_true", help="the trials with `taut top` alone, for other programs; no page"
+    )
     parser.add_argument("--taut", default="target/release/taut")
     parser.add_argument("--loop", default="target/release/examples/overhead_loop")
     options = parser.parse_args()
@@ -161,13 +164,16 @@ def main():
     results = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.rounds):
-            for arm in random.sample(ARMS, len(ARMS)):
+            for arm in ["top"] if options.json else random.sample(ARMS, len(ARMS)):
                 results.append(trial(arm, options, folder))
                 words = (
                     f"round {number + 1} of {options.rounds}, {arm}: recorder {results[-1]['recorder']:.2%} of a core"
                 )
                 top = f", top {results[-1]['top']:.2%}" if arm == "top" else ""
                 print(words + top, file=sys.stderr, flush=True)
+    if options.json:
+        json.dump(results, sys.stdout)
+        return
     text = page(results, options, command)
     print(text)
     if not options.quick:
