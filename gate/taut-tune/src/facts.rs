@@ -226,7 +226,8 @@ fn of_groups(old: (&str, &str), new: (&str, &str), is_such: impl Fn(&str) -> boo
     let mut found = Vec::new();
     for mount in mounts.0 {
         let is_new = mount.fs_type == "cgroup2";
-        if !is_new && !(mount.fs_type == "cgroup" && mount.super_options.contains_key("cpu")) {
+        let is_old = mount.fs_type == "cgroup" && mount.super_options.contains_key("cpu");
+        if !is_new && !is_old {
             continue;
         }
         let (file, wanted) = if is_new { new } else { old };

@@ -19,6 +19,8 @@ const ROUNDS_MIN: usize = 2;
 /// Of remedies within this factor of the best the simplest is confirmed: a pair must be better than one alone by more than the noise of so few
 /// rounds.
 const AS_GOOD: f64 = 1.33;
+/// Rounds for remedies of which too many trials said nothing, at most.
+const ROUNDS_LEFT_OVER: usize = 6;
 /// Remedies of which pairs are made.
 const PAIRED: usize = 3;
 /// Sets that are held against fresh pairs, at most.
@@ -234,6 +236,7 @@ pub fn search<E>(
     };
     search.singles()?;
     search.pairs(fits)?;
+    search.left_over()?;
     let mut attempts: Vec<Attempt> = Vec::new();
     let (mut is_out, mut confirmed) = (false, None);
     while attempts.len() < ATTEMPTS && confirmed.is_none() && !is_out {
@@ -341,6 +344,19 @@ impl<E> Search<'_, '_, E> {
                 break;
             }
             sets.retain(|set| !self.problems.contains_key(set));
+        }
+        Ok(())
+    }
+
+    /// Where nothing is to be confirmed, the time of the fresh pairs goes to remedies of which too many trials said nothing.
+    fn left_over(&mut self) -> Result<(), E> {
+        let planned = affordable(self.known.len(), self.settings.trials);
+        for _ in 0..ROUNDS_LEFT_OVER {
+            let is_open = |set: &Vec<usize>| !self.problems.contains_key(set) && self.ratio(set).is_none();
+            let open: Vec<Vec<usize>> = (0..planned).map(|at| vec![at]).filter(is_open).collect();
+            if open.is_empty() || !self.helped().is_empty() || !self.round(Stage::Confirm, &open)? {
+                break;
+            }
         }
         Ok(())
     }
@@ -699,6 +715,23 @@ mod tests {
             (0..50).filter(|seed| confirmed(&of(&[1.0, 0.6, 1.0, 1.0], *seed)).is_some_and(|set| set.contains(&1)));
         let right = right.count();
         assert!(right >= 48, "{right} of 50");
+    }
+
+    #[test]
+    fn a_remedy_whose_first_trials_say_nothing_is_tried_in_the_time_of_the_pairs() {
+        let mut simulated = Simulated::new(4, &[0.3]);
+        let settings = Settings { seed: 4, ..Settings::default() };
+        let mut singles = 0;
+        let found = search::<Infallible>(&settings, &[0], &|_, _| false, &mut |stage, set| {
+            singles += usize::from(stage == Stage::Singles);
+            Ok(match stage {
+                Stage::Singles if singles > 4 => None,
+                Stage::Singles => simulated.trial(set).map(|one| Measured { is_void: true, ..one }),
+                _ => simulated.trial(set),
+            })
+        });
+        let found = found.unwrap();
+        assert_eq!((confirmed(&found), found.is_out), (Some(&[0][..]), false), "{found:#?}");
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub struct Trials {
     is_restored: bool,
     signal: Option<i32>,
     notes: Vec<String>,
+    /// Why trials say nothing, the first of each kind, and how many there were.
+    voids: Vec<(Void, usize)>,
 }
 
 /// One run, before its recording is read.
@@ -105,6 +107,7 @@ impl Trials {
             is_restored: true,
             signal: None,
             notes: Vec::new(),
+            voids: Vec::new(),
         })
     }
 
@@ -334,7 +337,7 @@ impl Trials {
             }
             Some(Void::Failed { failure }) => return Ok(with_problem(Problem::Failed(failure.to_string()))),
             Some(void) if is_start || !matches!(void, Void::NotRecorded { .. }) => {
-                self.note(void.to_string());
+                self.void(void);
                 return Ok(Measured { is_void: true, ..Measured::default() });
             }
             Some(void) => return Ok(with_problem(Problem::NotInForce(void.to_string()))),
@@ -342,6 +345,9 @@ impl Trials {
         }
         let (analysis, seen) = match self.analyse() {
             Err(_) if !is_start => return Ok(with_problem(Problem::Failed("it left no messages".into()))),
+            Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty { .. })) => {
+                return Ok(self.without_messages());
+            }
             read => read?,
         };
         let trial = |chain: &str| {
@@ -351,12 +357,12 @@ impl Trials {
         };
         let Ok(own) = trial(&self.chain) else {
             return Ok(match is_start {
-                true => Measured { is_void: true, ..Measured::default() },
+                true => self.without_messages(),
                 false => with_problem(Problem::Failed("it left no message of the chain".into())),
             });
         };
         if let Some(void) = &own.void {
-            self.note(void.to_string());
+            self.void(void.clone());
             return Ok(Measured { is_void: true, ..Measured::default() });
         }
         if is_start {
@@ -396,6 +402,12 @@ impl Trials {
         })
     }
 
+    /// A run of the start that says nothing of the chain.
+    fn without_messages(&mut self) -> Measured {
+        self.note(format!("a run without remedies left no message of {}; name its points in taut.toml", self.chain));
+        Measured { is_void: true, ..Measured::default() }
+    }
+
     fn too_few(&self, trial: &Trial, is_start: bool) -> Option<Problem> {
         let mut of_start = self.messages.clone();
         of_start.sort_unstable();
@@ -411,6 +423,14 @@ impl Trials {
         }
     }
 
+    fn void(&mut self, void: Void) {
+        let kind = std::mem::discriminant(&void);
+        match self.voids.iter_mut().find(|(known, _)| std::mem::discriminant(known) == kind) {
+            Some((_, count)) => *count += 1,
+            None => self.voids.push((void, 1)),
+        }
+    }
+
     fn note(&mut self, note: String) {
         if !self.notes.contains(&note) && self.notes.len() < 10 {
             self.notes.push(note);
@@ -422,6 +442,10 @@ impl Trials {
         self.put_back();
         self.live.finish();
         let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(self.voids.iter().map(|(void, count)| match count {
+            1 => format!("a trial does not count: {void}"),
+            _ => format!("{count} of {} trials do not count; of the first, {void}", self.ran),
+        }));
         notes.extend(self.live.notes());
         End {
             figure: self.tail.word().to_owned(),
