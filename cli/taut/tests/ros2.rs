@@ -5,10 +5,11 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use assert_cmd::cargo::cargo_bin;
+use taut_skip::{Need, skip};
 
 /// A folder with a program that calls one tracepoint, linked to a libtracetools that does nothing.
 struct Bench {
@@ -189,6 +190,49 @@ fn a_node_that_does_not_load_the_library_is_named_with_the_remedy() {
             .any(|seconds| warned(&run(*seconds, &["env", "-u", "LD_PRELOAD", "sh", "-c", "sleep 600 | ./node wait"])))
     );
     assert!(!warned(&run(3, &["sh", "-c", "sleep 600 | ./node wait"])));
+}
+
+/// Of a node that runs already, and of which `taut record --pid` says what it lacks; `None` where it may not be recorded.
+fn is_warned_of_attached(bench: &Bench, environment: &[(&str, &str)], warning: &str) -> Option<bool> {
+    let mut node = Command::new(bench.path("node"));
+    node.arg("wait").envs(environment.iter().copied()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut node = node.spawn().unwrap();
+    std::io::Read::read_exact(node.stdout.as_mut().unwrap(), &mut [0; 8]).unwrap();
+    let pid = node.id().to_string();
+    let outputs = ["3", "10", "60"].into_iter().map(|seconds| {
+        let record = ["record", "--ignore-loss", "-o", "run.mcap", "--pid", &pid, "--duration", seconds];
+        bench.taut(&record).output().unwrap()
+    });
+    let last = outputs.into_iter().find(|output| !output.status.success() || said(output).contains(warning));
+    node.kill().unwrap();
+    node.wait().unwrap();
+    match last {
+        Some(output) if output.status.code() == Some(3) => None,
+        Some(output) => Some(said(&output).contains(warning)),
+        None => Some(false),
+    }
+}
+
+#[test]
+fn of_an_attached_node_it_is_said_what_it_was_started_without() {
+    let bench = Bench::new();
+    let without = "is a ROS 2 node that was started without libtaut_ros2.so, so its events are not recorded: start it where `taut ros2 env`";
+    match is_warned_of_attached(&bench, &[], without) {
+        Some(is_warned) => assert!(is_warned),
+        None => skip(Need::Perf, "without stamps or kernel events nothing is recorded of it"),
+    }
+}
+
+#[test]
+fn of_an_attached_node_the_tracepoints_are_named_that_its_ros_2_lacks() {
+    let bench = Bench::new();
+    let session = bench.path("session").display().to_string();
+    assert!(bench.taut(&["ros2", "env", "--session", &session]).output().unwrap().status.success());
+    let library = bench.path("cache/taut/libtaut_ros2.so").display().to_string();
+    let environment = [("TAUT_SESSION", session.as_str()), ("LD_PRELOAD", library.as_str())];
+    let lacking =
+        "lacks tracepoints of each release from Humble on: ros_trace_rmw_publish, ros_trace_rmw_take; all else";
+    assert_eq!(is_warned_of_attached(&bench, &environment, lacking), Some(true));
 }
 
 /// What is found when a process has been seen a few times; a busy machine looks seldom.

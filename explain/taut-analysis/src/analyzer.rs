@@ -136,6 +136,7 @@ impl Analyzer {
             environment: &self.environment,
             spans: &linked.spans,
             holds: &linked.holds,
+            sent: &linked.sent,
             names: &mut names,
             receivers: Default::default(),
             shared: Default::default(),

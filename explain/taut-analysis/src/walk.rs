@@ -104,6 +104,8 @@ pub(crate) struct Walker<'a> {
     pub environment: &'a Environment,
     pub spans: &'a Spans,
     pub holds: &'a Holds,
+    /// As in [`taut_points::Linked::sent`].
+    pub sent: &'a HashMap<(i32, u64), (i32, u64)>,
     pub names: &'a mut Names,
     /// Threads that stamp a message when they receive it, and handle it afterwards.
     pub receivers: HashSet<i32>,
@@ -231,7 +233,7 @@ impl Walker<'_> {
         if from.tid <= 0 || to.tid <= 0 || host_of(from.tid) == host_of(to.tid) {
             return pieces;
         }
-        let Some(sent_ns) = self.sent(from, to.time_ns) else { return pieces };
+        let Some(sent_ns) = self.sent_ns(from, to) else { return pieces };
         pieces.retain(|piece| piece.to_ns > sent_ns);
         pieces.iter_mut().for_each(|piece| piece.from_ns = piece.from_ns.max(sent_ns));
         let mut all = if sent_ns > from.time_ns { self.alone(from, sent_ns) } else { Vec::new() };
@@ -264,10 +266,15 @@ impl Walker<'_> {
         running.all(|interrupt| interrupt.kind == STALL).then_some(first.start_ns)
     }
 
-    /// When the thread that stamped the message had handed it to its kernel: at the end of its next call that sends, unless it waits
-    /// first; then it had sent before it stamped. `None`: its calls do not show it.
-    fn sent(&self, from: Moment, until_ns: u64) -> Option<u64> {
-        let calls = &self.timelines.threads.get(&from.tid)?.calls;
+    /// When the thread that the message leaves had handed it to its kernel: at the end of the call that sent it, where that is known; else
+    /// of its next call that sends, unless it waits first: then it had sent before it stamped. `None`: its calls do not show it.
+    fn sent_ns(&self, from: Moment, to: Moment) -> Option<u64> {
+        let (timeline, until_ns) = (self.timelines.threads.get(&from.tid)?, to.time_ns);
+        let known = self.sent.get(&(to.tid, to.time_ns)).filter(|(tid, _)| *tid == from.tid);
+        if let Some(call) = known.and_then(|(_, began_ns)| timeline.call(*began_ns)) {
+            return Some(call.end_ns.min(until_ns));
+        }
+        let calls = &timeline.calls;
         let next = calls.partition_point(|call| call.end_ns <= from.time_ns);
         // Waking others, as who gives the GIL away does, is no wait; nor is a wait for a lock that is free by then.
         let counts = |call: &&SystemCall| match call.id.kind() {

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
+use foldhash::HashMap;
 use taut_recording::Histogram;
 
 use crate::{
@@ -25,6 +26,9 @@ pub struct Linked {
     /// Passes of messages that follow from kernel events alone: each of their chains has its own, so that they say nothing of
     /// what a thread was busy with for messages of another one.
     pub of_wakes: Vec<Pass>,
+    /// What crossed between hosts, by the thread that received it and when it went on: the thread that sent it, and when the sending call
+    /// began.
+    pub sent: HashMap<(i32, u64), (i32, u64)>,
     /// Threads that are loops by what kernel events show.
     pub loops: Vec<Loop>,
     /// The other threads that are woken.

@@ -94,7 +94,8 @@ pub struct Options {
     pub compression: Compression,
     /// Session directory; `None` makes a fresh one.
     pub session: Option<PathBuf>,
-    /// A library that the command's processes load.
+    /// A library that the command's processes load; of an attached process that has none, or of whose ROS 2 it lacks something, a
+    /// warning says so.
     pub preload: Option<Preload>,
     /// For the file.
     pub taut_version: String,
@@ -826,6 +827,7 @@ impl Recording {
         let Some((preload, seen)) = &mut self.preload else { return };
         seen.retain(|pid, _| pids.contains(pid));
         let (name, mut found) = (preload.file_name, Vec::new());
+        let is_attached = self.root != own_pid();
         for pid in pids {
             let looks = seen.entry(*pid).or_default();
             *looks = looks.saturating_add(1);
@@ -833,6 +835,10 @@ impl Recording {
             let Some(mapped) = mapped.filter(|mapped| mapped.path("librcl.so").is_some()) else { continue };
             let why = match mapped.path(name) {
                 Some(_) => self.installations.not_recorded(*pid, &mapped, *preload),
+                None if is_attached => Some(format!(
+                    "is a ROS 2 node that was started without {name}, so its events are not recorded: start it where `taut ros2 env` \
+                     has set the environment, or by `taut record -- COMMAND`"
+                )),
                 None => Some(format!(
                     "is a ROS 2 node without {name}, so its events are not recorded: its program has file capabilities or the \
                      set-user-ID bit (take them away with setcap -r, and give rights by AmbientCapabilities= or RLIMIT_RTPRIO), or \

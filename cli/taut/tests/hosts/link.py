@@ -1,4 +1,5 @@
-"""Two programs without stamps: a client that sends a number and waits for it to come back, and a server that returns it.
+"""Two programs without stamps: a client that logs a number over another socket, computes, sends it and waits for it to come back, and a
+server that returns it.
 
 link.py server tcp|udp          link.py client tcp|udp ADDRESS COUNT PERIOD_MS
 """
@@ -10,6 +11,8 @@ import time
 PORT = 4711
 # A stream's reads and writes are cut as they come.
 SIZE = 96
+# As sockets.rs has it.
+COMPUTES_S = 0.002
 
 
 def server(kind: int) -> None:
@@ -31,11 +34,16 @@ def server(kind: int) -> None:
 
 def client(kind: int, address: str, count: int, period_ms: float) -> None:
     link = socket.socket(socket.AF_INET, kind)
+    log = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     if kind == socket.SOCK_STREAM:
         link.connect((address, PORT))
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for number in range(count):
         time.sleep(period_ms / 1e3)
+        log.sendto(b"log", (address, PORT + 1))
+        until = time.thread_time() + COMPUTES_S
+        while time.thread_time() < until:
+            pass
         data = b"%08d" % number * (1 + number % 12)
         link.sendto(data, (address, PORT)) if kind == socket.SOCK_DGRAM else link.sendall(data)
         left = len(data)

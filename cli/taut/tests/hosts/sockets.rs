@@ -20,6 +20,8 @@ use crate::{
 };
 
 const MESSAGES: u64 = 400;
+/// What the client computes for each, between the log's sending and its own; see link.py.
+const COMPUTES_NS: u64 = 2_000_000;
 /// The server's namespace; the client's is before it.
 const AT: [usize; 2] = [1, 0];
 /// The server's port, as /proc/net has it.
@@ -113,6 +115,7 @@ fn holds(folder: &Folder, least: u64, kind: &str) {
         let known: u64 = rest.split(' ').next().unwrap().parse().unwrap();
         assert!(known >= least && rest.split_once(kind).is_some(), "{rest}");
     }
+    computes_before_it_sends(folder, chain(&report));
     if kind == "UDP" {
         return;
     }
@@ -121,6 +124,21 @@ fn holds(folder: &Folder, least: u64, kind: &str) {
     assert_eq!(clock["from"], "messages", "{}", found["notes"]);
     assert!(number(&clock["offset_ns"]).abs() <= number(&clock["bound_max_ns"]) + 1e3, "{clock}");
     assert!(chain(&found)["messages"].as_u64() >= Some(least), "{}", chain(&found)["messages"]);
+}
+
+/// The client computes before the call that carries the message, and after one that carries another: that is no time of the network.
+fn computes_before_it_sends(folder: &Folder, chain: &Value) {
+    folder.text(&["merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"]);
+    let table = folder.text(&["export", "csv", "run.mcap", "-o", "-"]);
+    let mut rows = table.lines().map(|line| line.split(',').collect::<Vec<&str>>());
+    let head = rows.next().unwrap();
+    let column = |name: &str| head.iter().position(|known| *known == name).unwrap_or_else(|| panic!("{head:?}"));
+    let (name, to, cpu) = (column("chain"), column("to"), column("cpu_ns"));
+    let is_hop =
+        |row: &Vec<&str>| row[name] == chain["name"] && row[to].starts_with("robot:") && row[to].contains(":4711");
+    let all: Vec<u64> = rows.filter(is_hop).map(|row| row[cpu].parse().unwrap()).collect();
+    let computed = all.iter().filter(|cpu_ns| **cpu_ns >= COMPUTES_NS * 3 / 4).count();
+    assert!(!all.is_empty() && computed * 10 >= all.len() * 9, "{computed} of {}", all.len());
 }
 
 fn has_kernel_events(folder: &Folder) -> bool {

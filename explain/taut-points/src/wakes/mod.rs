@@ -56,6 +56,7 @@ impl Source for Wakes {
         let flows = if probe.is_beside_messages { Flows::default() } else { between_hosts(scene) };
         out.notes.extend(flows.sentences(scene.objects.hosts()));
         let System { mut workers, waking } = System::find(scene, &probe.threads, &flows);
+        out.sent = workers.iter().flat_map(Worker::of_other_hosts).collect();
         out.waking = waking;
         let timed = loops_by_timer(&mut workers);
         let causes = Causes::of(&workers);

@@ -1,6 +1,7 @@
 //! A thread and its main wait: what it does from the end of one to the beginning of the next is a run.
 
 use foldhash::HashMap;
+use taut_recording::host_numbers::host_of;
 use taut_timelines::{Call, Expiry, SAME_CLOCK_NS, SystemCall, ThreadState, Timeline, Transfer};
 
 use super::{
@@ -48,6 +49,17 @@ pub(super) struct Run {
 }
 
 impl Worker {
+    /// When its runs began that follow from a sending on another host, each with the thread that sent and when its call began.
+    pub fn of_other_hosts(&self) -> impl Iterator<Item = ((i32, u64), (i32, u64))> {
+        let of = |run: &Run| match run.waker {
+            Waker::Thread { tid, at_ns } if host_of(tid) != host_of(self.tid) => {
+                Some(((self.tid, run.start_ns), (tid, at_ns)))
+            }
+            _ => None,
+        };
+        self.runs.iter().filter_map(of)
+    }
+
     /// Makes those waits parts of the runs before them that are not among these, ascending.
     pub fn keep_only(&mut self, kept: &[usize]) {
         let ends = kept.iter().skip(1).copied().chain([self.runs.len()]);

@@ -227,7 +227,7 @@ fn options(args: &Args) -> Result<Options> {
         durable: args.durable,
         compression: if args.compression == "none" { Compression::None } else { Compression::Zstd },
         session: args.session.clone(),
-        preload: ros2(args).map(|_| ros2::LIBRARY),
+        preload: (args.pid.is_some() || ros2(args).is_some()).then_some(ros2::LIBRARY),
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
         host_name: args.host_name.clone(),
         flight: None,
