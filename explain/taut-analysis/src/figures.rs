@@ -293,7 +293,7 @@ fn transient(table: &Table<'_>, lives: &[u64], warm: usize, context: &Context<'_
         until_ns: table.rows[warm - 1].0.last_ns.saturating_sub(context.start_ns),
         max_ns,
         sentence: format!(
-            "{first} took up to {:.1} ms, {:.0} times the median of those after; not in the delays below, but in the \
+            "{first} took up to {:.1} ms, {:.0} times the median of those after; not in these delays, but in the \
              outcomes and the plot over time",
             max_ns as f64 / 1e6,
             max_ns as f64 / median as f64

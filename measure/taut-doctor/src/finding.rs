@@ -2,11 +2,11 @@
 
 use crate::{
     Remedy,
-    machine::Machine,
+    machine::{Machine, readable},
     seen::{Look, State},
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// What a setting costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -51,7 +51,7 @@ pub enum Subject {
 }
 
 /// One row of the doctor's table: what is looked at, and what is good.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 pub struct Check {
     /// Kebab-case name, for the command line and scripts.
     pub id: &'static str,
@@ -60,6 +60,7 @@ pub struct Check {
     /// What the setting is.
     pub title: &'static str,
     /// Files and calls: `*` for any one name; PID, INTERFACE, TTY, RELEASE and CGROUP for the ones in question.
+    #[serde(serialize_with = "as_readable")]
     pub reads: &'static [&'static str],
     /// The value a control loop wants.
     pub good: &'static str,
@@ -73,7 +74,12 @@ pub struct Check {
     pub effect: Effect,
     /// The remedy needs a reboot.
     pub reboot: bool,
+    #[serde(skip)]
     pub(crate) look: fn(&Machine<'_>) -> Look,
+}
+
+fn as_readable<S: Serializer>(reads: &&[&str], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(reads.iter().map(|read| readable(read)))
 }
 
 /// A check's answer for one machine. All texts are one line.

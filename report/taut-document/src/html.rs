@@ -304,7 +304,7 @@ fn text(of: &Text) -> String {
 /// Names between grave accents are code, where each has its second.
 fn coded(markup: &str) -> String {
     let parts: Vec<&str> = markup.split('`').collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return markup.to_owned();
     }
     let part =

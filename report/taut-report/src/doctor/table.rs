@@ -1,6 +1,6 @@
 //! The table of all checks: for `taut doctor --list` and for docs/reference/doctor.md.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use taut_doctor::{Check, Subject, checks, readable};
 use taut_document::{Block, Cell, Document, Section, Table};
 
@@ -19,23 +19,18 @@ pub fn doctor_checks_document() -> Document {
     Document { sections: Subject::ALL.into_iter().map(section).collect(), ..Document::default() }
 }
 
+/// What scripts read.
+#[derive(Serialize)]
+struct Checks {
+    schema_version: u32,
+    kind: &'static str,
+    checks: Vec<&'static Check>,
+}
+
 /// The same for scripts.
-pub fn doctor_checks_json() -> Value {
-    let check = |check: &Check| {
-        json!({
-            "id": check.id,
-            "subject": check.subject.word().to_lowercase(),
-            "title": check.title,
-            "reads": check.reads.iter().map(|read| readable(read)).collect::<Vec<_>>(),
-            "good": check.good,
-            "why": check.why,
-            "remedy": check.remedy,
-            "undo": check.undo,
-            "effect": check.effect.word(),
-            "reboot": check.reboot,
-        })
-    };
-    json!({ "schema_version": crate::SCHEMA_VERSION, "kind": "doctor-checks", "checks": checks().map(check).collect::<Vec<_>>() })
+pub fn doctor_checks_json() -> serde_json::Value {
+    let checks = Checks { schema_version: crate::SCHEMA_VERSION, kind: "doctor-checks", checks: checks().collect() };
+    serde_json::to_value(checks).unwrap_or_default()
 }
 
 /// The same for docs/reference/doctor.md, a table for each subject.

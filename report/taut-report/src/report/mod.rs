@@ -80,8 +80,8 @@ fn document(named: Named<'_>, view: View<'_>) -> Document {
         None => headline,
     };
     let more = (!more.is_empty()).then(|| Section::new(1, "", vec![Block::Text(more.join(" ").into())]));
-    let mut sections: Vec<Section> = more.into_iter().map(|section| section.shown(view.in_report())).collect();
-    sections.extend(damage(analysis));
+    let mut sections = damage(analysis);
+    sections.extend(more.map(|section| section.shown(view.in_report())));
     let loops = loops::sections(analysis, view.in_report());
     let is_unmodified = loops::is_unmodified(analysis);
     let chains = chains(analysis, view);
