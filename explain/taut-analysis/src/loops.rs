@@ -1,5 +1,7 @@
 //! Loops that kernel events show: how steady they are, how late they start, and what that time is spent on.
 
+use std::cmp::Reverse;
+
 use taut_points::{Activation, LoopEvidence, PointId, RouteKind, Spans};
 use taut_stats::Distribution;
 
@@ -48,10 +50,12 @@ pub(crate) fn waking(threads: &[taut_points::WakingThread], context: &Context<'_
     threads.iter().map(named).collect()
 }
 
-/// The chain of the program's own that the thread is part of, of several the one with most messages.
+/// The chain of the program's own that the thread is part of, of several the one with most messages, and of those the first by name:
+/// two reports of one recording are equal.
 fn chain_of(thread: &str, chains: &[Chain]) -> Option<String> {
     let has = |chain: &&Chain| chain.points.iter().any(|point| point.threads.iter().any(|of| of == thread));
-    chains.iter().filter(has).max_by_key(|chain| chain.messages).map(|chain| chain.name.clone())
+    let most = chains.iter().filter(has).max_by_key(|chain| (chain.messages, Reverse(chain.name.as_str())));
+    most.map(|chain| chain.name.clone())
 }
 
 fn figures_of(of: &taut_points::Loop, context: &Context<'_>) -> Loop {
