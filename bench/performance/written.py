@@ -26,7 +26,7 @@ def page(rows: list[Row], loads: list[float], seconds: float, command: str) -> s
     return f"""# Performance
 
 {len(rows) - missed} of {len(rows)} limits hold in this run. Made by `{command}` on {date.today()} in {seconds / 60:.0f} minutes.
-Each figure stands beside its peer of the same run, interleaved, or beside its limit.
+Each figure stands beside its peer of the same run, or beside its limit.
 
 Machine: {machine()}.
 Load average {min(loads):.1f} to {max(loads):.1f}: what it is above 1 is other work on the machine, which lengthens times and tails.

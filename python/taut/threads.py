@@ -3,6 +3,7 @@
 Python does so by itself from 3.14 on. Before, each thread has the name of the program.
 """
 
+import os
 import sys
 import threading
 from os import PathLike
@@ -41,13 +42,19 @@ def name_threads() -> None:
 
 
 def _name(thread: threading.Thread) -> None:
-    if thread is threading.main_thread() or isinstance(thread, threading._DummyThread) or not thread.native_id:
+    # With green threads the numbers of all are the main thread's.
+    if isinstance(thread, threading._DummyThread) or thread.native_id in (None, os.getpid()):
         return
     # The kernel cuts in the middle of a character.
     name = thread.name.encode(errors="replace")[:NAME_BYTES].decode(errors="ignore").encode()
     try:
-        with open(f"/proc/self/task/{thread.native_id}/comm", "wb", buffering=0) as comm:
-            comm.write(name)
+        with (
+            open(f"/proc/self/task/{thread.native_id}/comm", "r+b", buffering=0) as comm,
+            open("/proc/self/comm", "rb") as own,
+        ):
+            # One that named itself keeps its name.
+            if comm.read() == own.read():
+                comm.write(name)
     except OSError:
         # It has ended, or the platform forbids it: a thread without its name is recorded all the same.
         pass

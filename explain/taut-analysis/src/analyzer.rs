@@ -140,6 +140,7 @@ impl Analyzer {
             names: &mut names,
             receivers: Default::default(),
             shared: Default::default(),
+            at_hop: 0,
             busy: Default::default(),
             verbose: false,
             sums_blocks: false,

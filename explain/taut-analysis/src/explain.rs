@@ -462,7 +462,8 @@ fn path(
 
 /// The notes of the walked pieces that lie where these do and say the same.
 fn with_notes(mut pieces: Vec<(u16, Piece)>, walked: &[(u16, Piece)]) -> Vec<(u16, Piece)> {
-    for (_, piece) in &mut pieces {
+    // A sum over many lies where none of them was.
+    for (_, piece) in pieces.iter_mut().filter(|(_, piece)| !matches!(piece.behind, Some(Behind::Block(_)))) {
         let at = walked.partition_point(|(_, other)| other.to_ns <= piece.from_ns);
         if let Some((_, other)) = walked.get(at).filter(|(_, other)| other.cause == piece.cause) {
             piece.note = other.note;
@@ -478,7 +479,7 @@ fn note(piece: &Piece, walker: &Walker<'_>) -> String {
         None => return note.to_owned(),
         Some(Behind::Message(id) | Behind::Turn(id)) => format!("behind message {id}"),
         Some(Behind::Work(name)) => format!("behind {}", walker.names.text(name)),
-        Some(Behind::Block(_)) => "behind many messages".to_owned(),
+        Some(Behind::Block(_)) => "a sum over many messages that it waited behind".to_owned(),
     };
     if note.is_empty() { behind } else { format!("{behind}: {note}") }
 }

@@ -68,6 +68,7 @@ impl Passage {
         let mut pieces = Vec::new();
         for pair in self.passes.windows(2) {
             let hop = pair[1].0 as u16 - 1;
+            walker.at_hop = hop;
             pieces.extend(walker.hop(self.id, pair[0].1, pair[1].1).into_iter().map(|piece| (hop, piece)));
         }
         pieces

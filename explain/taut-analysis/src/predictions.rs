@@ -101,13 +101,13 @@ impl<'a> Predictor<'a> {
         };
         let remaining = self.remaining(&parts, kept.iter().sum(), &left);
         let keeps = kept.iter().any(|kept| *kept >= 1.0);
-        let half_in = self.half_in(&left);
+        let half_in = self.half_in(&left, replay.and_then(|replay| replay.base.as_ref()).unwrap_or(&self.totals));
         Prediction { remaining, half_in, ..self.predictions(all, left, replay.is_some(), keeps) }
     }
 
     /// How many messages of the tail have half of the time that goes from it.
-    fn half_in(&self, left: &[u64]) -> u64 {
-        let mut gone: Vec<u64> = self.ledger.tail.iter().map(|at| self.totals[*at].saturating_sub(left[*at])).collect();
+    fn half_in(&self, left: &[u64], base: &[u64]) -> u64 {
+        let mut gone: Vec<u64> = self.ledger.tail.iter().map(|at| base[*at].saturating_sub(left[*at])).collect();
         gone.sort_unstable_by(|a, b| b.cmp(a));
         let half = gone.iter().sum::<u64>() / 2;
         let mut sum = 0;

@@ -50,7 +50,7 @@ pub(crate) struct Queues {
     pub closed: Vec<(i32, u64, u64, Kind)>,
     /// Blocks of what threads were busy with, by hop, thread and start, as sums: each piece with whether it is what the thread does for
     /// every message.
-    blocks: HashMap<(u16, i32, u64), Rc<[(Piece, bool)]>>,
+    blocks: HashMap<(u16, i32, u64, u64), Rc<[(Piece, bool)]>>,
 }
 
 /// A thread that takes messages.
@@ -193,7 +193,7 @@ impl Queues {
             }
             let waits = of_hop.iter().any(is_queue);
             let is_behind = of_hop.iter().any(|piece| piece.behind.is_some());
-            let wait = (waits && from.is_handed_to(to)).then(|| self.wait(passage.id, from, to, &of_hop, walker));
+            let wait = (waits && from.is_handed_to(to)).then(|| self.wait(hop, passage.id, from, to, &of_hop, walker));
             let taken_ns = wait.as_ref().map_or(0, |wait| wait.until_ns);
             let away = of_hop.iter().filter(|piece| piece.is_away && piece.from_ns >= taken_ns);
             let away_ns: u64 = away.map(|piece| piece.to_ns - piece.from_ns).sum();
@@ -253,7 +253,7 @@ impl Queues {
     }
 
     /// What the thread did before it took the message, as far as it is no explained message's own time; notes what made it late.
-    fn wait(&mut self, id: u64, from: Moment, to: Moment, of_hop: &[Piece], walker: &mut Walker<'_>) -> Wait {
+    fn wait(&mut self, hop: u16, id: u64, from: Moment, to: Moment, of_hop: &[Piece], walker: &mut Walker<'_>) -> Wait {
         let until_ns = of_hop.iter().filter(|piece| is_queue(piece)).map(|p| p.to_ns).max().unwrap_or(from.time_ns);
         let queue = || of_hop.iter().filter(|piece| piece.behind.is_some() && piece.from_ns < until_ns);
         let start_ns = queue().map(|p| p.from_ns).min().unwrap_or(from.time_ns);
@@ -280,7 +280,7 @@ impl Queues {
         for piece in queue() {
             match piece.behind {
                 Some(Behind::Block(_)) if since_ns < piece.to_ns => {
-                    before.extend(walker.block(piece).iter().filter_map(clip));
+                    before.extend(walker.block(hop, piece).iter().filter_map(clip));
                 }
                 _ => before.extend(clip(piece)),
             }
@@ -366,15 +366,18 @@ impl Queues {
 
     /// The same of a block, in sums over its messages, one after the other in its time.
     fn block(&mut self, hop: u16, tid: i32, of: &Piece, walker: &mut Walker<'_>) -> Rc<[(Piece, bool)]> {
-        let key = (hop, tid, of.from_ns);
+        let key = (hop, tid, of.from_ns, of.to_ns);
         if let Some(known) = self.blocks.get(&key) {
             return known.clone();
         }
         let mut sums: Vec<(Kind, bool, Piece)> = Vec::new();
-        for (piece, is_ordinary) in self.apart(hop, tid, &walker.block(of), walker) {
-            let behind = piece.behind.and(of.behind);
+        for (piece, is_ordinary) in self.apart(hop, tid, &walker.block(hop, of), walker) {
+            // Whose turn it was is no matter of the queue.
+            let behind = if is_turn(&piece) { piece.behind } else { piece.behind.and(of.behind) };
             let kind = Kind::of(hop, &piece);
-            match sums.iter_mut().find(|(known, is, _)| (*known, *is) == (kind, is_ordinary)) {
+            let same =
+                |(known, is, sum): &&mut (Kind, bool, Piece)| (*known, *is, sum.behind) == (kind, is_ordinary, behind);
+            match sums.iter_mut().find(same) {
                 Some((.., sum)) => sum.to_ns += piece.to_ns - piece.from_ns,
                 None => sums.push((kind, is_ordinary, Piece { behind, ..piece })),
             }
@@ -386,6 +389,7 @@ impl Queues {
             now_ns += ns;
             summed.push((Piece { from_ns, to_ns: now_ns, ..sum }, is_ordinary));
         }
+        debug_assert_eq!(now_ns, of.to_ns, "the sums of a block are all of its time");
         let block: Rc<[(Piece, bool)]> = summed.into();
         if self.blocks.len() >= BLOCKS_MAX {
             self.blocks.clear();

@@ -35,6 +35,8 @@ pub(crate) struct Replay {
     lead_ns: HashMap<u16, u64>,
     /// Turns are simpler here than a scheduler's: totals of a run without a removal, and those that were recorded, both ascending.
     by_itself: Option<[Vec<u64>; 2]>,
+    /// By row: the total of that run, read as others are.
+    pub base: Option<Vec<u64>>,
 }
 
 struct Step {
@@ -173,13 +175,16 @@ impl Replay {
             closed: of_closed,
             lead_ns,
             by_itself: None,
+            base: None,
         };
         if replay.servers.iter().any(|threads| threads.len() > 1) {
             let none: Vec<Vec<Removed>> = vec![Vec::new(); ledger.rows.len()];
             let totals = replay.totals(ledger, &Removal { of_rows: &none, of_wait: &|_, _, _| 0 });
             let recorded = ledger.rows.iter().map(|row| row.total_ns).collect();
-            let mut by_itself = [totals, recorded];
+            let mut by_itself = [totals.clone(), recorded];
             by_itself.iter_mut().for_each(|totals: &mut Vec<u64>| totals.sort_unstable());
+            let [run, recorded] = &by_itself;
+            replay.base = Some(totals.into_iter().map(|ns| mapped(ns, run, recorded)).collect());
             replay.by_itself = Some(by_itself);
         }
         Some(replay)
@@ -284,8 +289,10 @@ impl Replay {
 /// Where a value of one distribution lies in the other, between the values of the nearest ranks. Both ascend and are equally long.
 fn mapped(ns: u64, from: &[u64], to: &[u64]) -> u64 {
     let at = from.partition_point(|other| *other < ns);
+    let same = from[at..].partition_point(|other| *other == ns);
     match (at.checked_sub(1), from.get(at)) {
-        (_, Some(same)) if *same == ns => to[at],
+        // The middle one of its ranks.
+        _ if same > 0 => to[at + (same - 1) / 2],
         (Some(below), Some(above)) => {
             let part = (ns - from[below]) as f64 / (above - from[below]) as f64;
             to[below] + ((to[at] - to[below]) as f64 * part) as u64
@@ -364,5 +371,6 @@ mod tests {
         let all = [50, 100, 150, 200, 300, 400, 800].map(|ns| mapped(ns, &run, &recorded));
         assert_eq!(all, [55, 110, 155, 200, 350, 500, 1000]);
         assert_eq!(mapped(7, &[], &[]), 7);
+        assert_eq!(mapped(100, &[100; 5], &[10, 20, 30, 40, 50]), 30);
     }
 }

@@ -111,8 +111,10 @@ pub(crate) struct Walker<'a> {
     pub receivers: HashSet<i32>,
     /// Threads of the chain that share one CPU, each with that CPU.
     pub shared: HashMap<i32, u16>,
-    /// By thread: what it was at of late, so that each of the messages that wait for it at once need not walk all of it.
-    pub busy: HashMap<i32, Busy>,
+    /// The hop that is walked: a thread may be waited for at several.
+    pub at_hop: u16,
+    /// By hop and thread: what it was at of late, so that each of the messages that wait for it at once need not walk all of it.
+    pub busy: HashMap<(u16, i32), Busy>,
     /// Whether pieces carry notes.
     pub verbose: bool,
     /// Whether one piece may stand for a block of those that a message waits behind.
@@ -869,7 +871,7 @@ impl Walker<'_> {
         if from_ns >= to_ns {
             return Vec::new();
         }
-        let known = self.busy.remove(&tid).filter(|known| {
+        let known = self.busy.remove(&(self.at_hop, tid)).filter(|known| {
             !self.verbose && known.own == hop.own && known.from_ns <= from_ns && from_ns <= known.to_ns
         });
         let begun = || Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: VecDeque::new(), past: 0 };
@@ -889,7 +891,9 @@ impl Walker<'_> {
         let end = busy.pieces.partition_point(|piece| piece.from_ns < to_ns);
         let clip =
             |piece: &Piece| Piece { from_ns: piece.from_ns.max(from_ns), to_ns: piece.to_ns.min(to_ns), ..*piece };
-        let sums = self.sums_blocks && !self.shared.contains_key(&tid);
+        // Between hosts the receiver's last wait for data is sought among the pieces.
+        let is_one_host = host_of(hop.own[0]) == host_of(hop.own[1]);
+        let sums = self.sums_blocks && is_one_host && !self.shared.contains_key(&tid);
         let mut pieces = Vec::new();
         let mut at = 0;
         while at < end {
@@ -906,13 +910,13 @@ impl Walker<'_> {
                 at += 1;
             }
         }
-        self.busy.insert(tid, busy);
+        self.busy.insert((self.at_hop, tid), busy);
         pieces
     }
 
-    /// The pieces that one stands for.
-    pub fn block(&self, of: &Piece) -> Vec<Piece> {
-        let Some(busy) = self.busy.get(&of.tid) else { return vec![*of] };
+    /// The pieces that one of the hop stands for, until the hop of another message is walked.
+    pub fn block(&self, hop: u16, of: &Piece) -> Vec<Piece> {
+        let Some(busy) = self.busy.get(&(hop, of.tid)) else { return vec![*of] };
         let at = busy.pieces.partition_point(|piece| piece.from_ns < of.from_ns);
         let within = busy.pieces.range(at..).take_while(|piece| piece.to_ns <= of.to_ns);
         with_interrupted(within.copied().collect())

@@ -31,7 +31,7 @@ const KEPT_BYTES: u64 = 256 << 20;
 /// Remedies for a Python program that computes: its garbage collector may be what does.
 const COLLECTING: [&str; 2] = ["collect-later", "freeze-collected"];
 /// Checks of `taut doctor` that are about the loop's CPU.
-const OF_LOOP_CPU: [&str; 4] = ["irq-affinity", "default-irq-affinity", "workqueues", "timer-migration"];
+pub const OF_LOOP_CPU: [&str; 4] = ["irq-affinity", "default-irq-affinity", "workqueues", "timer-migration"];
 /// At most so many threads are named by their own rule.
 const NAMES_MAX: usize = 16;
 

@@ -1,5 +1,7 @@
 //! Files that apply a remedy for good: a shell prefix, a systemd drop-in, a ROS 2 launch snippet, a profile of `taut doctor`.
 
+use std::path::Path;
+
 use crate::{Outside, Plan, Policy, Remedy, Setting, ThreadRule, Threads, python};
 
 /// A file to write, with what it is for.
@@ -34,7 +36,7 @@ pub fn files(remedies: &[&Remedy], plan: &Plan, gain: &str) -> Vec<Written> {
     if !profile.is_empty() {
         all.push(written(
             PROFILE,
-            "see whether it is still in force: taut doctor --profile FILE --pid PID",
+            "check the same settings later: taut doctor --profile FILE --pid PID",
             profile,
             false,
         ));
@@ -78,7 +80,11 @@ fn shell(plan: &Plan, gain: &str) -> String {
             }
             Setting::Nice(nice) => text += &format!("renice -n {nice} -p $$ > /dev/null\n"),
             Setting::Fifo(priority) => text += &format!("chrt -f -p {priority} $$\n"),
-            Setting::Interpreter(path) => text += &format!("shift\nset -- {} \"$@\"\n", quoted(path)),
+            // A launch file gives the node's script as the first word.
+            Setting::Interpreter(path) => {
+                text += "case \"${1##*/}\" in python | python[0-9]*) shift ;; esac\n";
+                text += &format!("set -- {} \"$@\"\n", quoted(path));
+            }
             _ => {}
         }
     }
@@ -151,17 +157,28 @@ fn systemd(plan: &Plan, gain: &str) -> String {
         }
     }
     for outside in &plan.outside {
-        match outside {
-            Outside::Write { path, .. } if path.ends_with("cpu.max") || path.ends_with("cpu.cfs_quota_us") => {
-                text += "CPUQuota=\n";
-            }
-            Outside::Write { path, .. } if path.ends_with("cpu.weight") || path.ends_with("cpu.shares") => {
-                text += "CPUWeight=10000\n";
-            }
-            outside => text += &format!("# as root, before the start: {}\n", outside.command()),
+        let of_group = match outside {
+            Outside::Write { path, .. } => of_group(path),
+            _ => None,
+        };
+        match of_group {
+            // The innermost group comes first, which is the unit's own; those above it are other units'.
+            Some((_, line)) if !text.contains(line) => text += &format!("{line}\n"),
+            Some((group, line)) => text += &format!("# as root, once: systemctl set-property {group} {line}\n"),
+            None => text.extend(outside.command().lines().map(|line| format!("# as root, before the start: {line}\n"))),
         }
     }
     text
+}
+
+/// A file of a control group: the group's name, and the line of a unit that says the same.
+fn of_group(path: &Path) -> Option<(&str, &'static str)> {
+    let line = match path.file_name()?.to_str()? {
+        "cpu.max" | "cpu.cfs_quota_us" => "CPUQuota=",
+        "cpu.weight" | "cpu.shares" => "CPUWeight=10000",
+        _ => return None,
+    };
+    Some((path.parent()?.file_name()?.to_str()?, line))
 }
 
 fn launch(gain: &str) -> String {
@@ -178,7 +195,7 @@ mod tests {
     use std::{os::unix::fs::PermissionsExt, process::Command};
 
     use super::*;
-    use crate::scheduler;
+    use crate::{Identity, scheduler};
 
     #[test]
     fn the_shell_prefix_applies_what_a_program_inherits() {
@@ -248,6 +265,55 @@ mod tests {
         };
         let (awake, governor) = (remedy("awake", "awake"), remedy("machine", "machine:governor"));
         assert_eq!(profile(&[&awake, &governor], "a gain"), "# a gain\npm-qos\npm-qos-access\ngovernor\n");
+    }
+
+    #[test]
+    fn systemd_gets_the_group_of_the_unit_and_comments_for_the_rest() {
+        let write = |path: &str| Outside::Write { path: path.into(), value: "10000".into() };
+        let other = |name: &str| Identity { name: name.into(), ..Identity::of(std::process::id() as i32).unwrap() };
+        let processes = vec![other("stress"), other("ffmpeg"), other("stress"), other("python3")];
+        let groups = ["/sys/fs/cgroup/user.slice/robot.scope/cpu.weight", "/sys/fs/cgroup/user.slice/cpu.weight"];
+        let mut outside: Vec<Outside> = groups.into_iter().map(write).collect();
+        outside.push(Outside::Lower { processes, nice: 19 });
+        let text = systemd(&Plan { outside, ..Plan::default() }, "a gain");
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(
+            lines[..2],
+            ["CPUWeight=10000", "# as root, once: systemctl set-property user.slice CPUWeight=10000"]
+        );
+        assert_eq!(lines.len(), 5, "{text}");
+        assert!(lines[2..].iter().all(|line| line.starts_with("# as root, before the start: ")), "{text}");
+        assert!(lines[3].contains("# python3 is the name of many programs"), "{text}");
+    }
+
+    /// A competitor that ends between two commands, or belongs to another user.
+    #[test]
+    fn the_shell_prefix_starts_the_command_whatever_it_may_not_change() {
+        let folder = tempfile::tempdir().unwrap();
+        // Nobody may raise a thread of another process without a privilege, and a policy that does not exist nobody may give.
+        let me = Identity { name: "taut-none".into(), ..Identity::of(std::process::id() as i32).unwrap() };
+        let lower = Outside::Lower { processes: vec![me], nice: 19 };
+        let text = shell(&Plan { outside: vec![lower], ..Plan::default() }, "a gain");
+        let text = text.replace("$(pgrep -x 'taut-none')", "4194304");
+        assert!(text.contains("for pid in 4194304; do"), "{text}");
+        let path = folder.path().join("tuned.sh");
+        std::fs::write(&path, text).unwrap();
+        let said = Command::new("sh").arg(&path).args(["echo", "started"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&said.stdout), "started\n", "{said:?}");
+        assert!(String::from_utf8_lossy(&said.stderr).contains("process 4194304 is as it was"), "{said:?}");
+    }
+
+    /// In a launch file the first word is the node, not its interpreter.
+    #[test]
+    fn another_interpreter_takes_the_place_of_one_and_drops_no_script() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = vec![Setting::Interpreter("echo".into())];
+        let path = folder.path().join("tuned.sh");
+        std::fs::write(&path, shell(&Plan { settings, ..Plan::default() }, "a gain")).unwrap();
+        for (words, said) in [(&["/usr/bin/python3.12", "a.py"][..], "a.py\n"), (&["./a.py", "-x"], "./a.py -x\n")] {
+            let output = Command::new("sh").arg(&path).args(words).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{output:?}");
+        }
     }
 
     #[test]

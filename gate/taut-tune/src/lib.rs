@@ -25,7 +25,7 @@ mod setting_file;
 mod threads;
 mod within;
 
-pub use candidates::{Candidates, candidates, is_unknown};
+pub use candidates::{Candidates, OF_LOOP_CPU, candidates, is_unknown};
 pub use error::Error;
 pub use facts::{Facts, Thread};
 pub use files::Written;

@@ -1,6 +1,7 @@
 //! Changes beyond the program of a trial: other processes and files of the machine. Each is journaled before it is made.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     fs::{File, OpenOptions},
     io::{self, Write},
@@ -117,12 +118,20 @@ impl Outside {
         }
     }
 
-    /// As a command line; other processes by their names, since their numbers are of today.
+    /// As command lines; other processes by their names, since their numbers are of today. All processes of a name are meant.
     pub fn command(&self) -> String {
+        // One that ends meanwhile, or may not be changed, must not keep the command from its start.
         let each = |processes: &[Identity], line: &str| {
-            let mut names: Vec<&str> = processes.iter().map(|one| one.name.as_str()).collect();
-            names.dedup();
-            let one = |name: &&str| format!("for pid in $(pgrep -x '{}'); do {line}; done", pattern(name));
+            let names: BTreeSet<&str> = processes.iter().map(|one| one.name.as_str()).collect();
+            let one = |name: &&str| match is_interpreter(name) {
+                true => {
+                    format!("# {name} is the name of many programs; for the number of the one that is meant: {line}")
+                }
+                false => {
+                    let said = "echo \"process $pid is as it was\" >&2";
+                    format!("for pid in $(pgrep -x '{}'); do {line} || {said}; done", pattern(name))
+                }
+            };
             names.iter().map(one).collect::<Vec<_>>().join("\n")
         };
         match self {
@@ -138,6 +147,12 @@ impl Outside {
     fn refused(&self, tid: i32, source: io::Error) -> Error {
         Error::Setting { what: format!("{self}, thread {tid}"), source }
     }
+}
+
+/// Whether a process of that name may run any program.
+fn is_interpreter(name: &str) -> bool {
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    matches!(name, "python" | "sh" | "bash" | "dash" | "node" | "java" | "perl" | "ruby")
 }
 
 /// A name for pgrep, which takes patterns.

@@ -62,6 +62,7 @@ def _freeze(phase, info):
     if phase == 'stop' and info['generation'] == 2:
         gc.callbacks.remove(_freeze)
         gc.freeze()
+        _done()
 
 
 gc.callbacks.append(_freeze)
@@ -91,7 +92,8 @@ pub(crate) fn module(settings: &[Setting], is_trial: bool) -> Option<String> {
         true => format!("    open(__file__ + '.{SET}' + str(os.getpid()), 'w').close()\n"),
         false => "    pass\n".to_owned(),
     };
-    let is_late = settings.contains(&Setting::EventsExecutor);
+    // Some settings are made while the program runs, and say so then.
+    let is_late = settings.iter().any(|one| matches!(one, Setting::EventsExecutor | Setting::FreezeCollected));
     let call = if is_late { "" } else { DONE };
     (!lines.is_empty()).then(|| format!("{HEAD}\n\ndef _done():\n{done}\n\n{lines}{call}{TAIL}"))
 }

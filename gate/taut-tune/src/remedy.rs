@@ -72,7 +72,7 @@ pub const TABLE: &[Row] = &[
         cost: "freed memory stays with the program: up to its largest use",
         permission: Permission::None,
         rank: 2,
-        checks: &["loop-memory"],
+        checks: &[],
     },
     Row {
         id: "huge-pages",
@@ -84,7 +84,7 @@ pub const TABLE: &[Row] = &[
         cost: "more TLB misses in programs with large working sets",
         permission: Permission::None,
         rank: 2,
-        checks: &["huge-pages"],
+        checks: &[],
     },
     Row {
         id: "huge-malloc",
@@ -96,7 +96,7 @@ pub const TABLE: &[Row] = &[
         cost: "memory in steps of 2 MiB; the first touch of each takes longer",
         permission: Permission::None,
         rank: 3,
-        checks: &["huge-pages"],
+        checks: &[],
     },
     Row {
         id: "arenas",
@@ -114,7 +114,7 @@ pub const TABLE: &[Row] = &[
         id: "lock-memory",
         answers: &[Cause::PageFault],
         title: "memory stays in RAM and is there before it is used",
-        applied: "mlockall(MCL_CURRENT | MCL_FUTURE) by a sitecustomize module in PYTHONPATH (Python only)",
+        applied: "mlockall of present and future memory by a sitecustomize module in PYTHONPATH (Python only)",
         verified: INTERPRETER,
         undone: WITH_PROCESS,
         cost: "all memory that the program maps takes RAM; thread stacks in full",
@@ -163,7 +163,7 @@ pub const TABLE: &[Row] = &[
         answers: &[Cause::Gil],
         title: "a Python interpreter without the interpreter lock",
         applied: "the free-threaded interpreter in PATH (python3.13t or later) instead of the one of the command",
-        verified: "the interpreter that starts",
+        verified: "the interpreter that starts; not whether a package switches the lock on again",
         undone: WITH_PROCESS,
         cost: "a thread alone computes slower; packages must be installed for it; code that relies on the lock may break",
         permission: Permission::None,
@@ -252,7 +252,7 @@ pub const TABLE: &[Row] = &[
         cost: "other programs get less CPU time while this one computes",
         permission: Permission::Priority,
         rank: 4,
-        checks: &["loop-policy"],
+        checks: &[],
     },
     Row {
         id: "fifo-threads",

@@ -151,12 +151,12 @@ pub(crate) fn next_step(analysis: &Analysis) -> Option<String> {
     let comm = main.thread.rsplit_once('/').map_or(main.thread.as_str(), |(comm, _)| comm);
     if analysis.info.tier != Tier::Full {
         return Some(
-            "how late each start is and what it waited for a recording in the full tier shows, as root".to_owned(),
+            "record in the full tier, as root: it shows how late each start is and what it waited for".to_owned(),
         );
     }
     Some(format!(
-        "which message an activation carries, and where its time goes, stamps in the thread {comm} show: \
-         stamp(\"{comm}.start\", n) after its wait returns, stamp(\"{comm}.sent\", n) where its result leaves"
+        "stamp in the thread {comm}, stamp(\"{comm}.start\", n) after its wait returns and stamp(\"{comm}.sent\", n) where its \
+         result leaves: stamps show which message an activation carries and where its time goes"
     ))
 }
 

@@ -1,7 +1,8 @@
 //! Looks at sockets of other processes: whom they are connected to, and how many bytes went over a TCP connection by now.
 //!
 //! A socket is looked at through a descriptor of it that the recorder holds for some microseconds. That needs no table of all sockets
-//! of the machine, and works in every network namespace. It is refused where the process may not be traced.
+//! of the machine, and works in every network namespace. It is refused where the process may not be traced. For as long the socket
+//! stays open if the process closes it: its FIN goes out some microseconds later.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -37,9 +38,11 @@ const BYTES_RECEIVED: usize = 128;
 const NOT_SENT_BYTES: usize = 144;
 const BYTES_SENT: usize = 200;
 const BYTES_RETRANSMITTED: usize = 208;
+/// The first field: the connection's state.
+const ESTABLISHED: u8 = 1;
 const TCP_INFO_BYTES: usize = 216;
 /// A connection of which bytes go all the time is asked so often for counts that hold at one moment.
-const TRIES: usize = 5;
+const TRIES: usize = 2;
 
 impl Owner {
     /// `None`: it is gone, or the kernel is older than 5.6.
@@ -81,6 +84,9 @@ impl Socket {
 
     /// `None`: it is no TCP connection, or bytes went each time that it was asked.
     pub fn place(&self) -> Option<Place> {
+        if sockopt::socket_type(&self.0).ok()? != SocketType::STREAM {
+            return None;
+        }
         (0..TRIES).find_map(|_| {
             let before = self.counts()?;
             let time_ns = monotonic_ns();
@@ -105,6 +111,10 @@ impl Socket {
             )
         };
         if failed != 0 || (length as usize) < TCP_INFO_BYTES {
+            return None;
+        }
+        // Of a connection that begins or ends the kernel counts what is no byte: SYN and FIN.
+        if info[0] != ESTABLISHED {
             return None;
         }
         let long = |at: usize| info[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
@@ -145,6 +155,11 @@ mod tests {
         assert_eq!((counts(&of_one), counts(&of_other)), (Some((1_000, 0)), Some((30, 400))));
         let (local, of_listener) = (one.local_addr().unwrap(), listener.local_addr().unwrap());
         assert_eq!(of_one.what(), Some(format!("tcp {local}→{of_listener}")));
+        one.shutdown(std::net::Shutdown::Write).unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while counts(&of_other).is_some() {
+            assert!(std::time::Instant::now() < until, "a connection that ends still has counts");
+        }
         let listener = of(&listener);
         assert_eq!((listener.what(), listener.place()), (Some(format!("tcp {of_listener}→0.0.0.0:0")), None));
     }

@@ -209,6 +209,15 @@ impl Sockets {
         self
     }
 
+    /// The same of hosts that lost kernel events: a call that is missing moves all bytes of its connection behind it, so that no place
+    /// in a stream is known.
+    pub fn without_places(mut self, has_lost: impl Fn(u16) -> bool) -> Sockets {
+        for socket in self.all.iter_mut().filter(|socket| has_lost(socket.host)) {
+            (socket.sent.before, socket.received.before) = (None, None);
+        }
+        self
+    }
+
     /// Adds those of another host.
     pub fn join(&mut self, other: Sockets) {
         self.all.extend(other.all);
@@ -301,12 +310,13 @@ fn stream(mut chunks: Vec<Chunk>, is_born: bool, places: &[(u64, u64)], way: Way
 
 /// What may have gone before the first call, if so many bytes have gone by then: a call under way may have moved its own by then, or not.
 fn before_place(chunks: &[Chunk], at_ns: u64, bytes: u64, way: Way) -> Vec<u64> {
-    let gone: u64 = chunks.iter().filter(|chunk| chunk.end_ns <= at_ns).map(|chunk| chunk.bytes).sum();
+    let before = chunks.iter().filter(|chunk| chunk.end_ns <= at_ns);
+    let gone = before.fold(0_u64, |sum, chunk| sum.saturating_add(chunk.bytes));
     let may_have = |chunk: &&Chunk| {
         let is_within = chunk.start_ns <= at_ns && at_ns < chunk.end_ns;
         is_within && (way == Way::Sent || chunk.end_ns - at_ns <= TAKES_NS)
     };
-    let open = chunks.iter().find(may_have).map(|chunk| gone + chunk.bytes);
+    let open = chunks.iter().find(may_have).map(|chunk| gone.saturating_add(chunk.bytes));
     std::iter::once(gone).chain(open).filter_map(|gone| bytes.checked_sub(gone)).collect()
 }
 

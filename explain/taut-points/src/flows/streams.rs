@@ -11,7 +11,8 @@ pub(crate) fn streams(sender: &Socket, receiver: &Socket) -> Option<Vec<Crossed>
     let port = port(sender, receiver);
     let mut ends = Vec::with_capacity(sender.sent.chunks.len());
     for chunk in &sender.sent.chunks {
-        sent_until += chunk.bytes;
+        // Results of calls are a file's: their sum may be no number.
+        sent_until = sent_until.checked_add(chunk.bytes)?;
         ends.push(sent_until);
     }
     // The call that sent this byte; of those before the recording none is known.
@@ -22,8 +23,9 @@ pub(crate) fn streams(sender: &Socket, receiver: &Socket) -> Option<Vec<Crossed>
     };
     let mut crossed = Vec::new();
     for chunk in &receiver.received.chunks {
-        let (first, last) = (received, received + chunk.bytes - 1);
-        received += chunk.bytes;
+        let first = received;
+        received = received.checked_add(chunk.bytes)?;
+        let last = received - 1;
         if let (Some(first), Some(last)) = (call(first), call(last)) {
             crossed.push(Crossed { first, last, received: *chunk, is_tcp: true, port });
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::HashMap;
 use taut_clock::ClockPair;
-use taut_recording::{Architecture, Info, Kind, Record};
+use taut_recording::{Architecture, Info, Kind, LostWhat, Record};
 use taut_timelines::Objects;
 
 use super::{
@@ -25,6 +25,8 @@ pub struct Survey {
     pub(super) ros: RosMessages,
     calls: Calls,
     objects: Objects,
+    /// Whether kernel events were lost.
+    has_lost: bool,
 }
 
 struct Stamp {
@@ -70,6 +72,7 @@ impl Survey {
             Record::Kernel(batch) => self.calls.kernel(batch),
             Record::Thread(thread) => self.objects.thread(thread),
             Record::Object(object) => self.objects.object(object),
+            Record::Lost(lost) => self.has_lost |= lost.what == LostWhat::KernelEvents && lost.count > 0,
             Record::RosObject(object) => self.ros.object(object),
             Record::Ros(batch) => self.ros.events(batch),
             _ => {}
@@ -105,7 +108,7 @@ impl Survey {
     /// What its sockets sent and received, as of the host of that number.
     pub(super) fn sockets(&self, info: &Info, host: u16) -> Sockets {
         let calls = self.calls.on_sockets(Architecture::from_word(&info.system_calls));
-        Sockets::of(calls.into_iter(), &self.objects).on_host(host)
+        Sockets::of(calls.into_iter(), &self.objects).on_host(host).without_places(|_| self.has_lost)
     }
 
     pub(super) fn name(&self, point: u32) -> String {

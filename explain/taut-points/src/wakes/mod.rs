@@ -15,7 +15,7 @@ mod worker;
 use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::HashMap;
-use taut_recording::Record;
+use taut_recording::{Record, host_numbers::host_and_cpu};
 use taut_wakeup::POINTS;
 
 use self::{
@@ -115,7 +115,10 @@ fn between_hosts(scene: &Scene<'_>) -> Flows {
             result: call.result.into(),
         })
     });
-    Flows::of(&Sockets::of(calls, scene.objects), |_, _| true)
+    let has_lost = |host: u16| {
+        (0..).zip(&scene.timelines.cpus).any(|(cpu, all)| host_and_cpu(cpu).0 == host && !all.holes.is_empty())
+    };
+    Flows::of(&Sockets::of(calls, scene.objects).without_places(has_lost), |_, _| true)
 }
 
 /// The recorded threads, by what they do.

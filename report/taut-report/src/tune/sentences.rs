@@ -29,13 +29,15 @@ fn not_enough(tuned: &Tuned) -> String {
     let Some(best) = tuned.promising() else {
         return format!("Not enough evidence in the time; give more with --max-time{minutes}");
     };
-    let seen = match best.pairs {
-        Some(pairs) => format!("over {}, too few", words::quantity(pairs as u64, "fresh pair")),
-        None => format!("over {} of the selection", words::quantity(best.rounds as u64, "round")),
+    let (standing, seen) = match best.pairs {
+        Some(pairs) => {
+            ("was under confirmation", format!("over {}, too few", words::quantity(pairs as u64, "fresh pair")))
+        }
+        None => ("looks best", format!("over {} of the selection", words::quantity(best.rounds as u64, "round"))),
     };
     let remedies: Vec<String> = best.set.iter().map(|at| format!("--remedy {}", tuned.name(&[*at]))).collect();
     format!(
-        "Not enough evidence in the time; {} looks best ({} {} → {} {seen}): try {} or --max-time{minutes}",
+        "Not enough evidence in the time; {} {standing} ({} {} → {} {seen}): try {} or --max-time{minutes}",
         tuned.name(best.set),
         tuned.figure,
         words::scaled(best.before_ns),

@@ -22,7 +22,7 @@ use crate::{
 /// Check the settings that affect a periodic loop, and suggest changes. Reads only; needs no root.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut doctor\n  taut doctor --cpus 2,3 --interface eth0 --tty /dev/ttyUSB0\n  taut doctor --strict --format json -o doctor.json\n  taut doctor --fix > fix.sh\n  taut doctor --profile tuned/tuned.checks --strict\n  taut doctor --measure pm-qos --allow-changes\n\nExit codes: 0 fine, 1 something is bad (only with --strict), 2 bad usage or input, 3 not permitted (only with --measure)."
+    after_help = "Examples:\n  taut doctor\n  taut doctor --cpus 2,3 --interface eth0 --tty /dev/ttyUSB0\n  taut doctor --strict --format json -o doctor.json\n  taut doctor --fix > fix.sh\n  taut doctor --profile tuned/tuned.checks --pid 1234 --strict\n  taut doctor --measure pm-qos --allow-changes\n\nExit codes: 0 fine, 1 something is bad (only with --strict), 2 bad usage or input, 3 not permitted (only with --measure)."
 )]
 pub struct Args {
     /// CPUs that the loop runs on, e.g. 2,3 [default: the isolated ones].

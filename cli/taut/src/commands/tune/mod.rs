@@ -34,8 +34,9 @@ use super::gate::{
 use first::First;
 use trials::Trials;
 
-const UNKNOWN: &str = "the recording does not show why the tail is late (kernel events need root or CAP_PERFMON), so remedies for common causes are \
-                       tried";
+const UNKNOWN: &str = "the recording does not show why the tail is late, so remedies for common causes are tried";
+const BLIND: &str = "the recording does not show why the tail is late (kernel events need root or CAP_PERFMON), so remedies for common causes are \
+                     tried";
 /// The first recording's length is a share of the time: where it holds no tail, the time is made so many times longer.
 const LONGER: f64 = 4.0;
 
@@ -198,11 +199,16 @@ fn apply(result: &Path) -> Result<Done> {
     Ok(Done::Fine)
 }
 
-/// The last CPU is the loop's where a remedy moves something away from it.
-fn asked() -> taut_doctor::Asked {
+/// What `taut doctor` finds: where a remedy moves something away from the loop's CPU, that is the last one; else all CPUs are looked at.
+fn findings() -> Vec<taut_doctor::Finding> {
     let cpus: Vec<u32> = taut_lab::Cpus::permitted().iter().collect();
-    let own = cpus.last().filter(|_| cpus.len() > 1);
-    taut_doctor::Asked { cpus: own.into_iter().copied().collect(), ..taut_doctor::Asked::default() }
+    let own: Vec<u32> = cpus.last().filter(|_| cpus.len() > 1).into_iter().copied().collect();
+    let examine = |cpus: Vec<u32>, of_loop_cpu: bool| {
+        let asked = taut_doctor::Asked { cpus, ..taut_doctor::Asked::default() };
+        let all = taut_doctor::examine(&taut_doctor::Root::live(), &asked).findings.into_iter();
+        all.filter(move |finding| taut_tune::OF_LOOP_CPU.contains(&finding.id) == of_loop_cpu)
+    };
+    examine(Vec::new(), false).chain(examine(own, true)).collect()
 }
 
 fn tune(args: &Args) -> Result<Done> {
@@ -231,8 +237,7 @@ fn tune(args: &Args) -> Result<Done> {
     };
     said("recording the command as it is");
     let first = First::record(&mut trials, args)?;
-    let findings = taut_doctor::examine(&taut_doctor::Root::live(), &asked()).findings;
-    let facts = Facts::gather(&taut, args.allow_changes, &findings)
+    let facts = Facts::gather(&taut, args.allow_changes, &findings())
         .of_command(&args.command[0].to_string_lossy())
         .of_program(first.own(), &first.others(), first.period_ns());
     let has_ros = first.analysis.totals.ros_events > 0;
@@ -242,7 +247,8 @@ fn tune(args: &Args) -> Result<Done> {
     tuned.within = within(first.chain());
     tuned.left = left;
     if first.is_unknown() && args.remedy.is_empty() {
-        tuned.notes.push(UNKNOWN.into());
+        let has_events = first.analysis.info.tier == taut_recording::Tier::Full;
+        tuned.notes.push(if has_events { UNKNOWN } else { BLIND }.into());
         if tuned.left.is_empty() && remedies.is_empty() {
             bail!(exit::NotPermitted(format!("kernel events are needed to know the causes; {}", facts.grant)));
         }
