@@ -290,11 +290,10 @@ mod tests {
     #[test]
     fn the_shell_prefix_starts_the_command_whatever_it_may_not_change() {
         let folder = tempfile::tempdir().unwrap();
-        // Nobody may raise a thread of another process without a privilege, and a policy that does not exist nobody may give.
         let me = Identity { name: "taut-none".into(), ..Identity::of(std::process::id() as i32).unwrap() };
         let lower = Outside::Lower { processes: vec![me], nice: 19 };
         let text = shell(&Plan { outside: vec![lower], ..Plan::default() }, "a gain");
-        let text = text.replace("$(pgrep -x 'taut-none')", "4194304");
+        let text = text.replace("$(pgrep -x 'taut-none')", "4194304").replace("$(ls /proc/$pid/task)", "$pid");
         assert!(text.contains("for pid in 4194304; do"), "{text}");
         let path = folder.path().join("tuned.sh");
         std::fs::write(&path, text).unwrap();
