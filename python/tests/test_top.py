@@ -167,7 +167,7 @@ def test_it_looks_on_while_a_recorder_runs(tmp_path: Path, tmux: Tmux) -> None:
         tmux.wait_for("HOPS from plan.made")
         # Into a thread.
         tmux.type("Tab", "Enter")
-        tmux.wait_for("THREAD python", "running", "turn by turn")
+        tmux.wait_for("THREAD Thread-", "running", "turn by turn")
         tmux.type("Escape")
         tmux.wait_for("HOPS from plan.made")
         tmux.type("?")

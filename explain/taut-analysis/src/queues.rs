@@ -48,10 +48,12 @@ pub(crate) struct Queues {
     /// Stretches in which a thread outside the chain had a shared CPU while a message waited for it: the CPU as a server,
     /// from, to, and what it was to the message.
     pub closed: Vec<(i32, u64, u64, Kind)>,
-    /// Blocks of what threads were busy with, by hop, thread and start, as sums: each piece with whether it is what the thread does for
-    /// every message.
-    blocks: HashMap<(u16, i32, u64, u64), Rc<[(Piece, bool)]>>,
+    /// Blocks of what threads were busy with, as sums, by hop, thread, start and end.
+    blocks: HashMap<(u16, i32, u64, u64), Apart>,
 }
+
+/// Pieces, each with whether it is what the thread does for every message.
+type Apart = Rc<[(Piece, bool)]>;
 
 /// A thread that takes messages.
 #[derive(Clone, Default)]
@@ -365,7 +367,7 @@ impl Queues {
     }
 
     /// The same of a block, in sums over its messages, one after the other in its time.
-    fn block(&mut self, hop: u16, tid: i32, of: &Piece, walker: &mut Walker<'_>) -> Rc<[(Piece, bool)]> {
+    fn block(&mut self, hop: u16, tid: i32, of: &Piece, walker: &mut Walker<'_>) -> Apart {
         let key = (hop, tid, of.from_ns, of.to_ns);
         if let Some(known) = self.blocks.get(&key) {
             return known.clone();
@@ -390,7 +392,7 @@ impl Queues {
             summed.push((Piece { from_ns, to_ns: now_ns, ..sum }, is_ordinary));
         }
         debug_assert_eq!(now_ns, of.to_ns, "the sums of a block are all of its time");
-        let block: Rc<[(Piece, bool)]> = summed.into();
+        let block: Apart = summed.into();
         if self.blocks.len() >= BLOCKS_MAX {
             self.blocks.clear();
         }

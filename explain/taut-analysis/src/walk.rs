@@ -1016,7 +1016,7 @@ impl Walker<'_> {
                 let detail = self.names.of(name);
                 overlay(&mut pieces, start, end, |from_ns, to_ns, old| {
                     let keeps = old.tid != tid || matches!(old.cause, Cause::Gil | Cause::Lock);
-                    (!keeps).then(|| Piece { from_ns, to_ns, cause: Cause::Lock, detail, ..*old })
+                    (!keeps).then_some(Piece { from_ns, to_ns, cause: Cause::Lock, detail, ..*old })
                 });
             }
         }
