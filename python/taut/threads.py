@@ -1,4 +1,4 @@
-"""Threads under their names of `threading`: what the kernel tells of a thread then carries its name, in every program that reads it.
+"""Gives the kernel the names that threads have in `threading`: kernel events, and all programs that show threads, then have them.
 
 Python does so by itself from 3.14 on. Before, each thread has the name of the program.
 """

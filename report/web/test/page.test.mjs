@@ -72,7 +72,7 @@ test("causes are told in words, and the worst messages can be chosen and walked 
   try {
     assert.match(await page.locator("h3:text-is('Causes') + p").textContent(), /above p\d+/);
     const excess = page.locator("figure.lanes:has(.drawn)").first();
-    const wide = await excess.locator("rect.piece").evaluateAll((pieces) => pieces.map((e) => e.width.baseVal.value));
+    const wide = await excess.locator(".drawn rect.piece").evaluateAll((pieces) => pieces.map((e) => e.width.baseVal.value));
     assert.ok(Math.abs(wide.slice(0, 3).reduce((a, b) => a + b) - wide.slice(3).reduce((a, b) => a + b)) < 6, "the hops sum to the chain");
     for (const label of await page.locator("h3:text-is('Hypotheses') + ul b:first-child").all()) assert.match(await label.textContent(), /contributes?|undecided|–/);
     const list = page.getByRole("listbox");
