@@ -306,10 +306,12 @@ def page(results: list[dict], made_by: str) -> str:
         out += f"| {loads[0]} to {loads[-1]} | {right} of {len(of_load)} | {sum(map(is_near, of))} of {len(of)} | "
         out += f"{sum(map(is_covered, of))} of {len(of)} |\n"
     out += """
-- From a load of 0.8 on, load and injected delays together are more than the kernel gives to real-time threads (95 % of a CPU) or than the loop
-  can work off. Throttling and overload then are causes of their own. The score counts them as wrong.
-- In the Python loops the source is a thread of the same interpreter. A prediction keeps the times of sources, also where they waited for the
-  GIL while the loop worked off a queue.
+What may lie behind the misses; the cases were not examined one by one:
+
+- From a load of 0.8 on, load and injected delays together come near to what the kernel gives to real-time threads (95 % of a CPU by default),
+  or are more than the loop can work off. Throttling and overload then are causes of their own, and the score counts them as wrong.
+- In the loops "python" (not "asyncio") the source is a thread of the same interpreter. A prediction keeps the times of sources, also where
+  they waited for the GIL while the loop worked off a queue. This was seen in one case, the lock at load 0.38.
 """
     out += "\n| quantile | within the limit | in the interval |\n|---|--:|--:|\n"
     for quantile in QUANTILES:

@@ -374,7 +374,7 @@ impl Queues {
         }
         let mut sums: Vec<(Kind, bool, Piece)> = Vec::new();
         for (piece, is_ordinary) in self.apart(hop, tid, &walker.block(hop, of), walker) {
-            // Whose turn it was is no matter of the queue.
+            // Another thread's turn stays a turn.
             let behind = if is_turn(&piece) { piece.behind } else { piece.behind.and(of.behind) };
             let kind = Kind::of(hop, &piece);
             let same =

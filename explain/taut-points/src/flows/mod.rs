@@ -59,7 +59,8 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// What went between sockets of different hosts. Between hosts whose times are of one clock that is checked, and UDP is among it.
+    /// What went between sockets of different hosts. Between hosts on one clock, times are checked too, and UDP is
+    /// matched.
     pub fn of(sockets: &Sockets, share_clock: impl Fn(u16, u16) -> bool) -> Flows {
         let mut flows = Flows { unseen: sockets.unseen, ..Flows::default() };
         for (sender, receiver) in connections(&sockets.all) {
