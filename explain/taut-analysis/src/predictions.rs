@@ -101,7 +101,7 @@ impl<'a> Predictor<'a> {
         };
         let remaining = self.remaining(&parts, kept.iter().sum(), &left);
         let keeps = kept.iter().any(|kept| *kept >= 1.0);
-        let half_in = self.half_in(&left, replay.and_then(|replay| replay.base.as_ref()).unwrap_or(&self.totals));
+        let half_in = self.half_in(&left, replay.and_then(Replay::base).unwrap_or(&self.totals));
         Prediction { remaining, half_in, ..self.predictions(all, left, replay.is_some(), keeps) }
     }
 
@@ -191,7 +191,8 @@ impl<'a> Predictor<'a> {
                 true => (0, *ns),
                 false => ((share[nth] * *ns as f64).round() as u64, 0),
             };
-            let server = replay.and_then(|replay| replay.server(row, kind.hop));
+            let shared = replay.filter(|_| !self.walker.shared.is_empty());
+            let server = shared.and_then(|replay| replay.server(row, kind.hop));
             let off_ns = if is_off(kind, server == Some(self.walker.server(kind.tid))) { own_ns } else { 0 };
             match removed.iter_mut().find(|of| of.hop == kind.hop) {
                 Some(sum) => {

@@ -33,10 +33,18 @@ pub(crate) struct Replay {
     closed: Vec<Vec<(u64, u64, Kind)>>,
     /// By hop: what a message to an idle thread pays more than one that waited.
     lead_ns: HashMap<u16, u64>,
-    /// Turns are simpler here than a scheduler's: totals of a run without a removal, and those that were recorded, both ascending.
-    by_itself: Option<[Vec<u64>; 2]>,
-    /// By row: the total of that run, read as others are.
-    pub base: Option<Vec<u64>>,
+    /// The run without a removal, where threads take turns.
+    by_itself: Option<ByItself>,
+}
+
+/// Turns are simpler here than a scheduler's, so that this run differs from what was recorded.
+struct ByItself {
+    /// Its totals, ascending.
+    run: Vec<u64>,
+    /// Those that were recorded, ascending.
+    recorded: Vec<u64>,
+    /// By row: its totals, read as those of other runs are.
+    base: Vec<u64>,
 }
 
 struct Step {
@@ -126,7 +134,16 @@ impl Replay {
                     from_ns: from.time_ns,
                     to_ns: to.time_ns,
                     away_ns,
-                    off_ns: ledger.own_ns(at, hop, |kind| is_off(kind, server(kind.tid) == server(to.tid))),
+                    // Who has a CPU alone leaves it to nobody; and what was before the thread took the message is no part of the step.
+                    off_ns: match server(to.tid) {
+                        alone if alone == to.tid => 0,
+                        shared => {
+                            let taken_ns =
+                                wait.map_or(from.time_ns, |wait| row.waits[wait].1.until_ns.max(from.time_ns));
+                            let off_ns = ledger.own_ns(at, hop, |kind| is_off(kind, server(kind.tid) == shared));
+                            off_ns.min(to.time_ns.saturating_sub(taken_ns))
+                        }
+                    },
                 });
             }
         }
@@ -175,19 +192,23 @@ impl Replay {
             closed: of_closed,
             lead_ns,
             by_itself: None,
-            base: None,
         };
         if replay.servers.iter().any(|threads| threads.len() > 1) {
             let none: Vec<Vec<Removed>> = vec![Vec::new(); ledger.rows.len()];
             let totals = replay.totals(ledger, &Removal { of_rows: &none, of_wait: &|_, _, _| 0 });
-            let recorded = ledger.rows.iter().map(|row| row.total_ns).collect();
-            let mut by_itself = [totals.clone(), recorded];
-            by_itself.iter_mut().for_each(|totals: &mut Vec<u64>| totals.sort_unstable());
-            let [run, recorded] = &by_itself;
-            replay.base = Some(totals.into_iter().map(|ns| mapped(ns, run, recorded)).collect());
-            replay.by_itself = Some(by_itself);
+            let (mut run, mut recorded) =
+                (totals.clone(), ledger.rows.iter().map(|row| row.total_ns).collect::<Vec<_>>());
+            run.sort_unstable();
+            recorded.sort_unstable();
+            let base = totals.into_iter().map(|ns| mapped(ns, &run, &recorded)).collect();
+            replay.by_itself = Some(ByItself { run, recorded, base });
         }
         Some(replay)
+    }
+
+    /// By row: the totals of the run without a removal; `None` where they are those that were recorded.
+    pub fn base(&self) -> Option<&[u64]> {
+        self.by_itself.as_ref().map(|of| of.base.as_slice())
     }
 
     /// What the thread that ends a row's hop takes turns on.
@@ -253,7 +274,7 @@ impl Replay {
         }
         let total = |(row, end): (&Row, u64)| {
             let ns = end.saturating_sub(row.start_ns);
-            self.by_itself.as_ref().map_or(ns, |[run, recorded]| mapped(ns, run, recorded))
+            self.by_itself.as_ref().map_or(ns, |of| mapped(ns, &of.run, &of.recorded))
         };
         ledger.rows.iter().zip(now).map(total).collect()
     }

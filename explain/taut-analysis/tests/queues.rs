@@ -292,7 +292,7 @@ fn an_explanation_does_not_depend_on_whether_rows_are_read() {
 /// summed, and nothing but the path's detail differs from going through them piece by piece, as is done where rows are read.
 #[test]
 fn a_long_queue_is_summed_in_blocks() {
-    let arrivals = poisson(4000, 300.0, 9);
+    let arrivals = poisson(2500, 300.0, 9);
     let service = |at: usize, now: u64| Service {
         work: if at % 40 == 39 { 3000 } else { 300 },
         lock_until: held(now),
@@ -313,5 +313,26 @@ fn a_long_queue_is_summed_in_blocks() {
     assert_eq!(summed.times.len(), one_by_one.times.len());
     for (summed, one_by_one) in summed.times.iter().zip(&one_by_one.times) {
         assert_eq!(format!("{summed:?}"), format!("{one_by_one:?}"));
+    }
+}
+
+/// Threads that have their CPU alone: nothing is simpler in the run than it was.
+#[test]
+fn a_run_without_nothing_is_the_recording_where_no_cpu_is_shared() {
+    for load in [0.3, 0.8] {
+        let arrivals = poisson(3000, 1000.0, 13);
+        let service = |at: usize, now: u64| Service {
+            work: (1000.0 * load) as u64,
+            lock_until: held(now),
+            preempted: if at % 97 == 50 { 700 } else { 0 },
+        };
+        let (scene, _) = run(&arrivals, service);
+        let wanted = ExplainOptions { without: vec![vec!["irq".into()]], ..ExplainOptions::default() };
+        let explained = scene.analyse(wanted).chains[0].explained.clone();
+        let found = explained.predictions.iter().find(|w| w.without == "irq").unwrap();
+        assert!(found.is_replayed && !found.quantiles.is_empty());
+        for predicted in &found.quantiles {
+            assert_eq!(predicted.before_ns, predicted.after_ns, "load {load}, p{}", predicted.quantile);
+        }
     }
 }
