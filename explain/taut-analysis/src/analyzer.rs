@@ -155,6 +155,7 @@ impl Analyzer {
         notes.extend(timelines.gaps(&objects));
         let ways = chains.iter().max_by_key(|chain| chain.messages).map_or(&[][..], |chain| chain.series.as_slice());
         notes.extend(self.environment.notes(start_ns, ways, &info.hosts()));
+        totals.cpu_pressure = self.environment.cpu_pressure();
         notes.extend(chains.iter().flat_map(notes::of_chain));
         notes.extend(wakeups::beside(&chains));
         notes.append(&mut linked.notes);

@@ -11,6 +11,8 @@ use taut_stats::rank;
 
 /// Below this share of all time stolen time and pressure are not reported.
 const SAID_SHARE: f64 = 0.01;
+/// From this share of the time on in which some thread waited for a CPU the machine is busy.
+const PRESSED: f64 = 0.5;
 /// A CPU below this share of its median frequency is slowed down.
 const SLOW_SHARE: f64 = 0.8;
 /// Fewer messages have no p99 to compare.
@@ -71,12 +73,21 @@ impl Environment {
         scales.iter().map(|(name, scale)| scale * host.grown_around(name, from_ns, to_ns)).sum()
     }
 
+    /// Share of the time in which some thread of the machine waited for a CPU, if it is half of the time or more; of several hosts
+    /// each has a note.
+    pub fn cpu_pressure(&self) -> Option<f64> {
+        let [host] = &self.hosts[..] else { return None };
+        host.pressed("cpu").filter(|share| *share >= PRESSED)
+    }
+
     /// What a reader must know of the machines, a sentence each. `start_ns` is the recording's start; `ways` are (start
     /// since then, latency) of the messages of its largest chain; `hosts` as in [`Environment::settle`].
     pub fn notes(&self, start_ns: u64, ways: &[(u64, u64)], hosts: &[&str]) -> Vec<String> {
+        let pressures: &[&str] =
+            if self.cpu_pressure().is_some() { &["io", "memory"] } else { &["cpu", "io", "memory"] };
         let of_host = |(number, host): (usize, &Host)| {
             let name = hosts.get(number).map_or(String::new(), |name| format!("{name}: "));
-            let notes = host.notes(start_ns, ways).into_iter();
+            let notes = host.notes(start_ns, ways, pressures).into_iter();
             notes.map(|note| format!("{name}{note}")).collect::<Vec<String>>()
         };
         self.hosts.iter().enumerate().flat_map(of_host).collect()
@@ -105,11 +116,11 @@ impl Host {
         all[after].1 - all[before].1
     }
 
-    fn notes(&self, start_ns: u64, ways: &[(u64, u64)]) -> Vec<String> {
+    fn notes(&self, start_ns: u64, ways: &[(u64, u64)], pressures: &[&str]) -> Vec<String> {
         let since = |ns: u64| ns.saturating_sub(start_ns) as f64 / 1e9;
         let mut notes = Vec::new();
         notes.extend(self.stolen(&since));
-        notes.extend(["cpu", "io", "memory"].into_iter().filter_map(|what| self.pressure(what, &since)));
+        notes.extend(pressures.iter().filter_map(|what| self.pressure(what, &since)));
         notes.extend(self.throttled());
         notes.extend(self.slowed(start_ns, ways));
         notes
@@ -132,10 +143,15 @@ impl Host {
         })
     }
 
-    fn pressure(&self, what: &str, since: &dyn Fn(u64) -> f64) -> Option<String> {
+    /// Share of the time in which some thread waited for it.
+    fn pressed(&self, what: &str) -> Option<f64> {
         let all = self.samples.get(&format!("psi.{what}.some_total_us"))?;
-        let share = grown(all) / 1e6 / span_s(all).max(1e-9);
-        let (at_ns, most) = steepest(all);
+        Some(grown(all) / 1e6 / span_s(all).max(1e-9))
+    }
+
+    fn pressure(&self, what: &str, since: &dyn Fn(u64) -> f64) -> Option<String> {
+        let share = self.pressed(what)?;
+        let (at_ns, most) = steepest(&self.samples[&format!("psi.{what}.some_total_us")]);
         let waited_for = if what == "cpu" { "a CPU" } else { what };
         (share >= 10.0 * SAID_SHARE).then(|| {
             let all = format!(
@@ -258,11 +274,14 @@ mod tests {
         let expected =
             "in 45 % of the time some thread of this machine waited for a CPU (pressure), most around 1 s: 80 %";
         assert_eq!(pressure.notes(0, &[], &[]), [expected]);
-        let steady = environment("psi.cpu.some_total_us", &[0.0, 500_000.0, 1_000_000.0]);
+        let steady = environment("psi.cpu.some_total_us", &[0.0, 400_000.0, 800_000.0]);
         assert_eq!(
             steady.notes(0, &[], &[]),
-            ["in 50 % of the time some thread of this machine waited for a CPU (pressure)"]
+            ["in 40 % of the time some thread of this machine waited for a CPU (pressure)"]
         );
+        let busy = environment("psi.cpu.some_total_us", &[0.0, 600_000.0, 1_000_000.0]);
+        assert_eq!((busy.cpu_pressure(), steady.cpu_pressure()), (Some(0.5), None));
+        assert_eq!(busy.notes(0, &[], &[]), [""; 0], "it is in the headline");
         let mut quota = environment("cgroup.nr_throttled", &[3.0, 10.0]);
         quota.take(&Sample { time_ns: 0, name: "cgroup.throttled_usec".into(), value: 1e6 });
         quota.take(&Sample { time_ns: S, name: "cgroup.throttled_usec".into(), value: 1.25e6 });

@@ -150,6 +150,12 @@ pub(crate) fn explain(
     if wanted.all {
         explained.times = ledger.rows.iter().map(|row| message_time(row, &ledger, walker, context)).collect();
     }
+    // One excess is divided in one way: by causes where they are known, else by delays.
+    if explained.by_cause.first().is_some_and(|share| share.cause != Cause::Unknown && share.tail_share > 0.0) {
+        for (hop, shares) in chain.hops.iter_mut().zip(&explained.hops) {
+            hop.tail_share = Some(shares.iter().map(|share| share.tail_share).sum());
+        }
+    }
     (walker.verbose, walker.sums_blocks) = (true, false);
     explained.paths = chosen(&ledger, wanted)
         .into_iter()
@@ -276,6 +282,7 @@ fn causes(ledger: &Ledger, whole: &Groups<Cause>, crowds: &Crowds, walker: &Walk
         cause: line.group.0,
         detail: walker.names.text(line.group.1).to_owned(),
         tail_share,
+        excess_ns: whole.excess_ns(tail_share),
         time_ns: line.time_ns,
         typical_ns: line.typical_ns,
     };
@@ -290,6 +297,7 @@ fn by_cause(whole: &Groups<Cause>) -> Vec<CauseShare> {
         cause: line.group,
         detail: String::new(),
         tail_share: whole.share(line),
+        excess_ns: whole.excess_ns(whole.share(line)),
         time_ns: line.time_ns,
         typical_ns: line.typical_ns,
         messages: line.messages,
@@ -314,6 +322,7 @@ fn hops(
             cause,
             detail: walker.names.text(detail).to_owned(),
             tail_share,
+            excess_ns: whole.excess_ns(tail_share),
             time_ns: line.time_ns,
             typical_ns: line.typical_ns,
         });

@@ -122,9 +122,9 @@ pub struct Explained {
     pub lock_holders: BTreeMap<String, String>,
     /// Every registered lock and every cause with time in the tail; then those that the user named.
     pub hypotheses: Vec<Hypothesis>,
-    /// Predictions, most gain first.
+    /// Predictions, the most sure gain first.
     pub predictions: Vec<Prediction>,
-    /// What to do, most gain first.
+    /// What to do, the most sure gain first.
     pub recommendations: Vec<Recommendation>,
     /// Every explained message in order of its start; only when asked for.
     pub times: Vec<MessageTime>,
@@ -189,6 +189,8 @@ pub struct CauseShare {
     pub detail: String,
     /// Of the time by which the tail's messages exceed typical ones, the share spent so (0..1).
     pub tail_share: f64,
+    /// The same as a time: of all tail messages together, by how much each exceeds the typical one.
+    pub excess_ns: u64,
     /// Time spent so in the tail's messages altogether.
     pub time_ns: u64,
     /// Time spent so in the typical message (mean over the middle fifth of the messages).
@@ -289,6 +291,15 @@ pub struct Prediction {
     pub remaining: Vec<ModeCause>,
     /// What the prediction assumes.
     pub assumption: String,
+}
+
+impl Prediction {
+    /// The gain that is sure: that of the worse end of the interval, as a share (0..1). Not above 0 where the interval holds the quantile
+    /// as measured.
+    pub fn sure_gain(&self) -> f64 {
+        let of = self.quantiles.iter().find(|of| Some(of.quantile) == self.gain_quantile);
+        of.map_or(self.gain, |of| 1.0 - of.interval_ns.1 as f64 / of.before_ns.max(1) as f64)
+    }
 }
 
 /// A quantile as measured, and without a cause.

@@ -64,7 +64,7 @@ pub(crate) fn judge(
         }
     }
     explained.hypotheses.sort_by(|a, b| b.is_asked.cmp(&a.is_asked).then(b.tail_share.total_cmp(&a.tail_share)));
-    explained.predictions.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+    explained.predictions.sort_by(|a, b| b.sure_gain().total_cmp(&a.sure_gain()));
     refused
 }
 

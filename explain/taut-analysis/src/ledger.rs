@@ -182,8 +182,17 @@ pub(crate) struct LedgerLine<G> {
 impl<G> Groups<G> {
     /// The line's share of all excess.
     pub fn share(&self, line: &LedgerLine<G>) -> f64 {
-        let total: f64 = self.lines.iter().map(|l| l.excess_ns).sum();
+        let total = self.all_excess_ns();
         if total > 0.0 { line.excess_ns / total } else { 0.0 }
+    }
+
+    /// A share of all excess as a time.
+    pub fn excess_ns(&self, share: f64) -> u64 {
+        (share * self.all_excess_ns()).round() as u64
+    }
+
+    fn all_excess_ns(&self) -> f64 {
+        self.lines.iter().map(|line| line.excess_ns).sum()
     }
 
     /// The lines' shares of all excess where they divide causes: each cause has its share as a whole, and its lines have theirs of that.

@@ -211,12 +211,15 @@ impl<'a> Predictor<'a> {
         let distribution = Distribution::of(&left, &sorted);
         let blocks = Blocks::of(&left);
         let is_shown = |q: &f64| *q <= self.carried || Some(*q) == self.quantile;
+        let least_ns = blocks.interval(0.5).map_or(0, |(low, _)| low);
+        // No quantile above the median is below it; of few bursts a resample may say so.
+        let interval = |quantile| blocks.interval(quantile).map(|(low, high)| (low.max(least_ns.min(high)), high));
         let predicted = |quantile: f64| {
             Some(Predicted {
                 quantile,
                 before_ns: rank(&self.sorted, quantile)?,
                 after_ns: rank(&sorted, quantile)?,
-                interval_ns: blocks.interval(quantile)?,
+                interval_ns: interval(quantile)?,
             })
         };
         let at = |values: &[u64]| self.quantile.and_then(|q| rank(values, q)).unwrap_or(0);

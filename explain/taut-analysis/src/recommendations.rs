@@ -1,4 +1,4 @@
-//! Recommendations: a table of rules from cause to remedy, ranked by their predicted gain.
+//! Recommendations: a table of rules from cause to remedy, ranked by the gain that is sure.
 
 use crate::{Cause, CauseShare, Chain, Contribution, Explained, Recommendation};
 
@@ -30,14 +30,14 @@ const RULES: &[Rule] = &[
     rule(
         Cause::Lock,
         "",
-        "hold the lock for less: copy the data under it and do the work, the I/O and the sleep outside; where one side \
+        "hold the lock for a shorter time: copy the data under it and do the work, the I/O and the sleep outside; where one side \
          must never wait, use a priority-inheritance mutex or a depth-1 mailbox",
     ),
     rule(
         Cause::Preempted,
         "",
         "give the loop's thread a real-time priority (chrt -f 50) or a CPU of its own (taskset, cpuset, isolcpus), and \
-         move the thread that ran instead to another CPU",
+         move the thread that took its CPU to another one",
     ),
     rule(
         Cause::Wakeup,
@@ -147,9 +147,9 @@ const REMEDIES_OF_DROPS: &[(&str, &str)] = &[
 ];
 const REMEDY_OF_A_RULE: &str = "check whether the rule is meant to reject them, and what makes them so";
 
-/// What was dropped in numbers, most first; then one recommendation for each cause that contributes, most gain first.
+/// What was dropped in numbers, most first; then one recommendation for each cause that contributes, the most sure gain first.
 pub(crate) fn recommend(explained: &Explained, chain: &Chain) -> Vec<Recommendation> {
-    let mut found: Vec<Recommendation> = Vec::new();
+    let mut found: Vec<(f64, Recommendation)> = Vec::new();
     for share in &explained.causes {
         let against = match share.cause {
             Cause::Lock => format!("lock:{}", share.detail),
@@ -159,24 +159,21 @@ pub(crate) fn recommend(explained: &Explained, chain: &Chain) -> Vec<Recommendat
             continue;
         };
         // The first detail of a cause is its largest: that decides the remedy.
-        if found.iter().any(|known| known.against == against) || !contributes(explained, share, &against) {
+        if found.iter().any(|(_, known)| known.against == against) || !contributes(explained, share, &against) {
             continue;
         }
-        let gain = explained.predictions.iter().find(|w| w.without == against).map_or(0.0, |w| w.gain);
-        found.push(Recommendation {
+        let prediction = explained.predictions.iter().find(|of| of.without == against);
+        let recommendation = Recommendation {
             evidence: evidence(share, &against, explained),
             remedy: rule.remedy.to_owned(),
-            gain,
-            verify: format!(
-                "record again with the change and compare: the share of {against} must go, and the tail with it"
-            ),
+            gain: prediction.map_or(0.0, |of| of.gain),
+            verify: format!("record again with the change and compare: the share of {against} must go"),
             against,
-        });
+        };
+        found.push((prediction.map_or(0.0, |of| of.sure_gain()), recommendation));
     }
-    found.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-    let mut all = dropped(chain);
-    all.append(&mut found);
-    all
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    dropped(chain).into_iter().chain(found.into_iter().map(|(_, recommendation)| recommendation)).collect()
 }
 
 /// Whether there is something to gain: by the result for the cause, or, where it cannot be judged (`unknown`), by its share.
@@ -206,9 +203,9 @@ fn evidence(share: &CauseShare, against: &str, explained: &Explained) -> String 
         false => format!(" ({:.0} % {})", 100.0 * share.tail_share, share.detail),
     };
     format!(
-        "{against}{most} is {:.0} % of the excess: {:.1} ms in {} of {} messages",
+        "{against}{most} is {:.0} % of the excess: {:.1} ms beyond what is typical, in {} of {} messages",
         100.0 * all.tail_share,
-        all.time_ns as f64 / 1e6,
+        all.excess_ns as f64 / 1e6,
         all.messages,
         explained.tail_messages
     )
@@ -311,7 +308,7 @@ mod tests {
             cause: Cause::Gil,
             detail: detail.into(),
             tail_share,
-            time_ns: 1_000_000,
+            excess_ns: 1_000_000,
             messages: 4,
             ..CauseShare::default()
         };
@@ -320,6 +317,9 @@ mod tests {
         explained.tail_messages = 9;
         let found = recommend(&explained, &Chain::default());
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].evidence, "gil (30 % held by a) is 55 % of the excess: 1.0 ms in 7 of 9 messages");
+        assert_eq!(
+            found[0].evidence,
+            "gil (30 % held by a) is 55 % of the excess: 1.0 ms beyond what is typical, in 7 of 9 messages"
+        );
     }
 }

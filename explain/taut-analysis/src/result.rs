@@ -92,6 +92,8 @@ pub struct Totals {
     pub lost_telemetry: u64,
     /// Bound on the error of ticks → CLOCK_MONOTONIC; `None` when the recording has no second calibration pair.
     pub clock_error_ns: Option<f64>,
+    /// Share of the time in which some thread of the machine waited for a CPU (0..1), if it is half of the time or more.
+    pub cpu_pressure: Option<f64>,
     /// Bytes of the recording file.
     pub file_bytes: u64,
     /// What a speed guard in the robot said; `None` where none was armed.

@@ -71,7 +71,7 @@ impl Timelines {
         if !self.invisible.is_empty() {
             let names: Vec<_> = self.invisible.iter().map(|tid| objects.name(*tid, self.end_ns)).collect();
             gaps.push(format!(
-                "the kernel's tracing shows that {} ran, and nothing that it did: its time is unknown",
+                "{} ran, and the kernel's tracing shows nothing else of it: what it did is unknown",
                 names.join(", ")
             ));
         }

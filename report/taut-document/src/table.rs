@@ -132,6 +132,21 @@ impl Table {
         self.rows.last_mut().expect("a row was added above")
     }
 
+    /// Takes out the columns that the data carry in no row, and says whether there were any.
+    pub fn without_missing(&mut self) -> bool {
+        let is_missing = |at: usize| {
+            let cells = || self.rows.iter().filter_map(|row| row.cells.get(at));
+            cells().any(|cell| *cell == Cell::Missing)
+                && cells().all(|cell| matches!(cell, Cell::Missing | Cell::Empty))
+        };
+        let missing: Vec<usize> = (1..self.columns.len()).filter(|at| is_missing(*at)).collect();
+        for at in missing.iter().rev() {
+            self.columns.remove(*at);
+            self.rows.iter_mut().for_each(|row| drop(row.cells.remove(*at)));
+        }
+        !missing.is_empty()
+    }
+
     /// All that its renderers print, as text.
     pub(crate) fn printed(&self) -> Printed<'_> {
         let times: Vec<Vec<f64>> =

@@ -3,6 +3,7 @@
 use taut_analysis::{Analysis, Cause, Chain, Contribution, Histogram, Hop, Hypothesis, Point, Selected};
 
 use crate::{
+    causes,
     lateness::lateness,
     words::{count, duration, percent, quantile as quantile_word, quantity},
 };
@@ -42,7 +43,7 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
     };
     finding.push(lateness(chain));
     finding.extend([why_late(chain), without_it(chain), ended(chain)].into_iter().flatten());
-    let more = [starts(chain), silent(analysis)].into_iter().flatten().collect();
+    let more = [starts(chain), silent(analysis), busy(analysis)].into_iter().flatten().collect();
     Headline { finding, next: next(chain), more }
 }
 
@@ -64,14 +65,25 @@ fn starts(chain: &Chain) -> Option<String> {
         n => format!(", and {} of its periods {} missing", count(n), if n == 1 { "is" } else { "are" }),
     };
     let cause = worst.pieces.first().map_or(String::new(), |piece| {
-        let space = if piece.detail.is_empty() { "" } else { " " };
-        format!(": {}{space}{}", piece.cause.word(), piece.detail)
+        let detail = chain.explained.named(&piece.detail);
+        format!(", for {}", causes::phrase(piece.cause, &detail))
     });
+    let of = chain.points.iter().find(|point| !point.is_due).or(chain.points.first());
+    let of = of.map_or("the chain", |point| point.name.as_str());
     Some(format!(
-        "Its loop of {} starts up to {} late (at {:.3} s{cause}){missing}.",
+        "{of} is due every {} and comes up to {} late (at {:.3} s{cause}){missing}.",
         duration(starts.period_ns),
         duration(worst.late_ns),
         worst.intended_ns as f64 / 1e9,
+    ))
+}
+
+/// That the machine had too few CPUs for all that ran on it.
+fn busy(analysis: &Analysis) -> Option<String> {
+    let share = analysis.totals.cpu_pressure?;
+    Some(format!(
+        "In {:.0} % of the time some thread of this machine waited for a CPU: the load of other programs is in these figures.",
+        100.0 * share
     ))
 }
 
@@ -176,18 +188,20 @@ fn why_late(chain: &Chain) -> Option<String> {
         return where_late(chain, &above);
     };
     let party = explained.causes.iter().filter(|share| share.cause == top.cause && !share.detail.is_empty());
-    let party = party.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share)).map_or(String::new(), |share| {
+    let party = party.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share));
+    let what = match party {
         // Of one party alone the share is the cause's.
-        if share.tail_share > 0.95 * top.tail_share {
-            format!(" ({})", explained.named(&share.detail))
-        } else {
-            format!(" ({} {})", percent(share.tail_share), explained.named(&share.detail))
+        Some(of) if of.tail_share > 0.95 * top.tail_share => causes::phrase(top.cause, &explained.named(&of.detail)),
+        Some(of) => {
+            let party = causes::party(top.cause, &explained.named(&of.detail));
+            format!("{} ({} {party})", causes::noun(top.cause), percent(of.tail_share))
         }
-    });
+        None => causes::noun(top.cause).to_owned(),
+    };
     let hop = most_of_the_tail(chain).map_or(String::new(), |(hop, share)| {
-        format!(" {} of the excess is spent from {} to {}.", percent(share), hop.from, hop.to)
+        format!(" Of the same excess {} is spent from {} to {}.", percent(share), hop.from, hop.to)
     });
-    Some(format!("{} of the {above} is {}{party}.{hop}", percent(top.tail_share), top.cause.word()))
+    Some(format!("{} of the {above} is {what}.{hop}", percent(top.tail_share)))
 }
 
 /// Where most of it is spent, for recordings that tell no causes.
@@ -216,7 +230,7 @@ fn without_it(chain: &Chain) -> Option<String> {
     let figure = prediction.quantiles.iter().find(|figure| figure.quantile == of)?;
     Some(format!(
         "Without {}, {} is predicted at {} instead of {}.",
-        explained.named(against),
+        causes::without(against, explained),
         quantile_word(of),
         duration(figure.after_ns),
         duration(figure.before_ns)
@@ -252,7 +266,12 @@ fn ended(chain: &Chain) -> Option<String> {
     }
     let (reason, _) = outcomes.dropped.first()?;
     let share = percent(dropped as f64 / chain.messages.max(1) as f64);
-    Some(format!("{share} of {} messages were dropped, most for {reason}.", count(chain.messages)))
+    let most = if outcomes.dropped.len() > 1 { "most" } else { "all" };
+    Some(format!(
+        "{} of {} messages were dropped ({share}), {most} for {reason}.",
+        count(dropped),
+        count(chain.messages)
+    ))
 }
 
 #[cfg(test)]
@@ -267,7 +286,7 @@ mod tests {
                 "steer interrupts (irqaffinity=, rps_cpus) off the CPU, or none",
                 "steer interrupts (irqaffinity=, rps_cpus) off the CPU",
             ),
-            ("hold the lock for less: copy the data", "hold the lock for less"),
+            ("hold the lock for a shorter time: copy the data", "hold the lock for a shorter time"),
             ("make the call less often", "make the call less often"),
         ];
         for (remedy, begins) in remedies {
@@ -345,9 +364,9 @@ mod tests {
         assert_eq!(
             text.replace('\u{202f}', " "),
             "Half of 868 messages took 2.43 ms or less from publish.pre_read to follower.command_applied, one in 100 over \
-             11.0 ms. 61.0 % of the excess above p99 is gil (held by python/4243). 52.0 % of the excess is spent from \
-             sysstate.pre_callback to orch.cb_enter. Without gil, p99 is predicted at 4.90 ms instead of 11.0 ms. 71.2 % of \
-             3 021 messages were dropped, most for validator_timing_bug. Next: give the loop a process of its own. At camera.frame 3 \
+             11.0 ms. 61.0 % of the excess above p99 is waiting for the GIL (held by python/4243). Of the same excess 52.0 % is spent \
+             from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms instead of 11.0 ms. \
+             2 151 of 3 021 messages were dropped (71.2 %), most for validator_timing_bug. Next: give the loop a process of its own. At camera.frame 3 \
              messages are missing in the 133 ms from 12.400 s on; 5 in all 4 gaps."
         );
     }

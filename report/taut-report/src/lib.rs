@@ -4,6 +4,7 @@
 mod budget;
 mod bus;
 mod cause_classes;
+mod causes;
 mod charts;
 mod compare;
 mod doctor;

@@ -6,7 +6,10 @@ use taut_analysis::{Analysis, Cause, CauseShare, Loop, LoopFound, SourceKind, Wa
 use taut_document::{Block, Cell, Section, Show, Table};
 use taut_recording::Tier;
 
-use crate::words::{count, duration, hertz, percent, quantity};
+use crate::{
+    causes::phrase,
+    words::{count, duration, hertz, percent, quantity},
+};
 
 /// So many loops are described one by one; on a page all are.
 const DESCRIBED: usize = 8;
@@ -87,7 +90,11 @@ fn late(of: &Loop) -> Option<String> {
     let share = percent(1.0 - quantile).replace(".0 %", " %");
     let cause = by_cause(&of.late_by).into_iter().next().filter(|(_, share, _)| *share >= 0.05);
     let cause = cause.map_or(String::new(), |(cause, share, first)| {
-        format!("; {} of that excess is {}", whole_percent(share), phrase(cause, first))
+        format!(
+            "; {} of that excess is {}",
+            whole_percent(share),
+            phrase(cause, first.map_or("", |share| share.detail.as_str()))
+        )
     });
     let more = if of.late_above.is_some() { "more than " } else { "" };
     Some(format!("{share} of its releases start {more}{} late{cause}.", duration(limit_ns)))
@@ -122,27 +129,6 @@ fn by_cause(shares: &[CauseShare]) -> Vec<(Cause, f64, Option<&CauseShare>)> {
 
 fn whole_percent(share: f64) -> String {
     if share < 0.005 { percent(share) } else { format!("{:.0} %", share * 100.0) }
-}
-
-/// A cause in a sentence: "preemption by hog/30", "waiting for a CPU (mostly by hog/30)".
-fn phrase(cause: Cause, first: Option<&CauseShare>) -> String {
-    let detail = first.map_or("", |share| share.detail.as_str());
-    let what = match cause {
-        Cause::Preempted => "preemption",
-        Cause::Lock if detail.is_empty() => "a lock",
-        Cause::Lock if detail.starts_with("held by ") => return format!("a lock {detail}"),
-        Cause::Lock => return format!("the lock {detail}"),
-        Cause::Wakeup if detail.is_empty() => "the CPU's way out of idle",
-        Cause::Wakeup => "waiting for a CPU",
-        Cause::TimerSlack if detail.is_empty() => "timer slack",
-        Cause::TimerSlack => "",
-        other => other.word(),
-    };
-    match (what.is_empty(), detail.is_empty()) {
-        (true, _) => detail.to_owned(),
-        (false, true) => what.to_owned(),
-        (false, false) => format!("{what} ({detail})"),
-    }
 }
 
 /// What would say more than the recording does; `None` where the program says its messages.
@@ -200,7 +186,9 @@ fn description(of: &Loop) -> String {
             .into_iter()
             .take(CAUSES)
             .filter(|(_, share, _)| *share >= 0.01)
-            .map(|(cause, share, first)| format!("{} {}", whole_percent(share), phrase(cause, first)))
+            .map(|(cause, share, first)| {
+                format!("{} {}", whole_percent(share), phrase(cause, first.map_or("", |share| share.detail.as_str())))
+            })
             .collect();
         if !causes.is_empty() {
             let above = crate::words::quantile(quantile);
@@ -420,7 +408,7 @@ mod tests {
         assert_eq!(
             text,
             "3 loops, 1 chain. `ctrl` (robot/1234) runs at 1 kHz. 4 of 10 000 periods overran (<0.1 %). 1 % of its releases \
-             start more than 180 µs late; 71 % of that excess is preemption (by kworker/0:1)."
+             start more than 180 µs late; 71 % of that excess is preemption by kworker/0:1."
         );
     }
 

@@ -268,6 +268,7 @@ fn explained() -> Explained {
         cause,
         detail: detail.into(),
         tail_share,
+        excess_ns: (tail_share * 83_500_000.0) as u64,
         time_ns,
         typical_ns,
         messages: 9,

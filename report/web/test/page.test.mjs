@@ -40,9 +40,15 @@ test("a profile is drawn in the page, and by itself can be zoomed and searched",
   await alone.close();
 });
 
-test("the account balances on the page", async () => {
+test("the outcomes on the page sum to the messages", async () => {
   const { page } = await light();
-  assert.match(await page.locator("main").textContent(), /sum (.+) of \1: balances/);
+  const digits = (text) => Number(text.replace(/\D/g, ""));
+  const table = page.locator("table", { has: page.getByRole("columnheader", { name: "outcome" }) }).first();
+  const counts = await table.locator("tbody tr td:nth-child(2)").allTextContents();
+  const passed = page.locator("table", { has: page.getByRole("columnheader", { name: "messages that passed" }) }).first();
+  const first = await passed.locator("tbody tr td:nth-child(2)").first().textContent();
+  assert.ok(counts.length > 2 && digits(first) > 0, `${counts}`);
+  assert.equal(counts.map(digits).reduce((sum, n) => sum + n, 0), digits(first));
 });
 
 test("every chart can be walked with the keyboard and speaks its value", async () => {

@@ -56,13 +56,16 @@ fn delays(chain: &Chain) -> Table {
     };
     row("first to last point", &chain.end_to_end.distribution);
     if chain.whole_life.distribution.n > chain.end_to_end.distribution.n {
-        row("including dropped", &chain.whole_life.distribution);
+        row("first point to end or drop", &chain.whole_life.distribution);
+    }
+    if table.without_missing() {
+        table.caption = "Quantiles that too few messages exceed are left out".into();
     }
     table
 }
 
 fn hops(chain: &Chain) -> Table {
-    let head = ["hop", "n", "p50", "p95", "p99", "max", "PDV p99", "of the tail"];
+    let head = ["hop", "n", "p50", "p95", "p99", "max", "PDV p99", "of the excess"];
     let mut table = Table::new(head).priorities([0, 5, 0, 4, 0, 1, 3, 0]);
     table.columns[7].bar = true;
     if chain.hops.iter().any(|hop| hop.crosses_threads) {
@@ -76,6 +79,7 @@ fn hops(chain: &Chain) -> Table {
         let cells = [Cell::text(name), Cell::Count(d.n)].into_iter().chain(times);
         table.add(cells.chain([Cell::share(hop.tail_share)]));
     }
+    table.without_missing();
     table
 }
 
@@ -158,7 +162,8 @@ fn ended(chain: &Chain, view: View<'_>) -> Vec<Section> {
         for (name, n) in outcome_rows(outcomes) {
             table.row([Cell::text(name), Cell::Count(n), share(n)]);
         }
-        vec![table.into(), Block::Text(balance(outcomes, all).into())]
+        let wrong = unbalanced(outcomes, all).map(|text| Block::Text(text.into()));
+        [table.into()].into_iter().chain(wrong).collect()
     };
     let mut passed = Table::new(["messages that passed", "messages", "share"]);
     passed.columns[2].bar = true;
@@ -191,17 +196,17 @@ fn outcome_rows(outcomes: &Outcomes) -> Vec<(String, u64)> {
     rows
 }
 
-/// Whether the outcomes sum to the messages.
-fn balance(outcomes: &Outcomes, messages: u64) -> String {
+/// That the outcomes do not sum to the messages, or that some messages had two.
+fn unbalanced(outcomes: &Outcomes, messages: u64) -> Option<String> {
     let sum: u64 = outcome_rows(outcomes).iter().map(|(_, n)| n).sum();
-    let double = match outcomes.double {
-        0 => String::new(),
-        n => format!("; {} had a second outcome (the first counts)", units::count(n)),
-    };
-    match messages as i128 - sum as i128 {
-        0 => format!("sum {} of {}: balances{double}", units::count(sum), units::count(messages)),
-        rest => format!("sum {} of {}: {rest} DO NOT BALANCE{double}", units::count(sum), units::count(messages)),
-    }
+    let rest = messages as i128 - sum as i128;
+    let sum = (rest != 0).then(|| {
+        format!("The outcomes sum to {} of {}: {rest} are missing", units::count(sum), units::count(messages))
+    });
+    let double = (outcomes.double > 0)
+        .then(|| format!("{} had a second outcome; the first counts", units::quantity(outcomes.double, "message")));
+    let parts: Vec<String> = sum.into_iter().chain(double).collect();
+    (!parts.is_empty()).then(|| parts.join(". "))
 }
 
 #[cfg(test)]
@@ -211,7 +216,9 @@ mod tests {
     #[test]
     fn outcomes_that_do_not_sum_are_said() {
         let outcomes = Outcomes { applied: 3, ..Outcomes::default() };
-        assert!(balance(&outcomes, 5).contains("2 DO NOT BALANCE"));
-        assert!(balance(&outcomes, 3).ends_with("balances"));
+        assert_eq!(unbalanced(&outcomes, 5).unwrap(), "The outcomes sum to 3 of 5: 2 are missing");
+        assert_eq!(unbalanced(&outcomes, 3), None);
+        let double = Outcomes { double: 1, ..outcomes };
+        assert_eq!(unbalanced(&double, 3).unwrap(), "1 message had a second outcome; the first counts");
     }
 }

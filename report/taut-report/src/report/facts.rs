@@ -5,16 +5,16 @@ use taut_document::{Cell, Table, Text, units};
 
 use crate::{Named, json, words};
 
+const NONE_LOST: &str = "none lost";
+
 /// One line on how it was measured.
 pub(crate) fn measured(analysis: &Analysis) -> String {
     let (totals, info) = (&analysis.totals, &analysis.info);
-    // Of a trace of ROS 2 it is of no use that there are no stamps.
-    let stamps = match (totals.stamps, totals.ros_events) {
-        (0, 1..) => String::new(),
-        (n, _) => {
-            let lost = lost(totals.lost_stamps, totals.lost_stamps_is_estimate);
-            format!(" · {} stamps, {lost}", words::count(n))
-        }
+    // Of a program that stamps nothing it is of no use that there are none; that some were lost is.
+    let has_others = totals.ros_events + totals.kernel_events > 0;
+    let stamps = match (totals.stamps, lost(totals.lost_stamps, totals.lost_stamps_is_estimate)) {
+        (0, lost) if has_others && lost == NONE_LOST => String::new(),
+        (n, lost) => format!(" · {} stamps, {lost}", words::count(n)),
     };
     let ros = match totals.ros_events {
         0 => String::new(),
@@ -48,7 +48,7 @@ fn lost(n: u64, is_estimate: bool) -> String {
     match (n, is_estimate) {
         // A chunk that is damaged may have held a few of anything.
         (0, true) => "some LOST".to_owned(),
-        (0, false) => "none lost".to_owned(),
+        (0, false) => NONE_LOST.to_owned(),
         (n, _) => format!("{}{} LOST", if is_estimate { "about " } else { "" }, words::count(n)),
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn short_chains(chains: &[&Chain]) -> Table {
         let name = Cell::text(hop_name(&hop.from, &hop.to));
         table.row([name, Cell::Count(d.n), p50, p95, p99, max, Cell::Count(missed)]);
     }
+    table.without_missing();
     table
 }
 
@@ -90,6 +91,7 @@ fn periods(ends: Vec<&Point>) -> Table {
         let [n, gaps] = [point.messages, point.gaps].map(Cell::Count);
         table.row([name(&point.name), n, rate(point.rate_hz), p50, p99, max, jitter, gaps]);
     }
+    table.without_missing();
     table
 }
 

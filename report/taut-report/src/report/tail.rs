@@ -10,7 +10,7 @@ use taut_document::{
 };
 
 use super::{View, hop_name::hop_name};
-use crate::{cause_classes, headline::capital, words};
+use crate::{cause_classes, causes, headline::capital, words};
 
 /// Causes below this share are shown together.
 const SHOWN_SHARE: f64 = 0.01;
@@ -26,8 +26,8 @@ const RESPONSIBLE_MAX: usize = 8;
 const RECOMMENDED: usize = 3;
 const RECOMMENDED_UNMODIFIED: usize = 1;
 /// When a result is which.
-const RULE: &str = "By the 95 % interval of the share of the excess: all of it at or above 5 % contributes, all of it below 5 % does not; \
-                    an interval that holds 5 % is undecided.";
+const RULE: &str = "A cause contributes if the 95 % interval of its share of the excess lies at or above 5 %, and does not if it lies below; \
+                    else it is undecided.";
 /// Shares of less get no word on why their prediction is small.
 const EXPLAINED_SHARE: f64 = 0.1;
 
@@ -98,8 +98,7 @@ fn sentence(explained: &Explained) -> String {
 fn excess(chain: &Chain) -> Option<Lanes> {
     let explained = &chain.explained;
     let messages = explained.tail_messages.max(1);
-    let each = |share: &CauseShare| share.time_ns as f64 / messages as f64 - share.typical_ns as f64;
-    let total: f64 = explained.by_cause.iter().map(each).sum();
+    let total = explained.by_cause.iter().map(|share| share.excess_ns).sum::<u64>() as f64 / messages as f64;
     let mut item = LaneItem {
         title: format!("A message of the tail is slower than a typical one by {} on average", words::scaled(total))
             .into(),
@@ -141,24 +140,29 @@ fn excess(chain: &Chain) -> Option<Lanes> {
 
 /// Each cause of weight with its parties inside, the others as one row, and the sum.
 fn by_cause(explained: &Explained) -> Table {
-    let mut table = Table::new(["cause", "of the excess", "in them", "in as many typical ones", "messages"]);
+    let mut table = Table::new(["cause", "of the excess", "excess", "all such time", "messages"]);
     table.columns[1].bar = true;
-    if !matches!(explained.selected, Selected::Missed | Selected::Overran) {
-        let limit = words::duration(explained.tail_limit_ns);
-        table.caption = format!("Messages of up to {limit} were not examined").into();
-    }
+    let typical =
+        "The excess of a message is its time beyond that of typical ones: the middle fifth of all by duration";
+    table.caption = match explained.selected {
+        Selected::Missed | Selected::Overran => typical.into(),
+        _ => {
+            let limit = words::duration(explained.tail_limit_ns);
+            format!("{typical}. What else delays messages of up to {limit} was not examined").into()
+        }
+    };
     let mut row = |name: String, indent, share: &CauseShare, messages: Option<u64>| {
-        let typical = Cell::Time(share.typical_ns * explained.tail_messages);
         let messages = messages.map_or(Cell::Empty, Cell::Count);
-        let cells = [Cell::text(name), Cell::Share(share.tail_share), Cell::Time(share.time_ns), typical, messages];
-        table.row(cells).indent = indent;
+        let times = [share.excess_ns, share.time_ns].map(Cell::Time);
+        let cells = [Cell::text(name), Cell::Share(share.tail_share)].into_iter().chain(times).chain([messages]);
+        table.add(cells).indent = indent;
     };
     let is_shown = |share: &&CauseShare| share.tail_share >= SHOWN_SHARE;
     for cause in explained.by_cause.iter().filter(is_shown) {
         let parties: Vec<&CauseShare> = explained.causes.iter().filter(|share| share.cause == cause.cause).collect();
         let word = cause.cause.word();
         if let [one] = parties[..] {
-            let name = format!("{word} {}", explained.named(&one.detail));
+            let name = format!("{word} {}", causes::party(cause.cause, &explained.named(&one.detail)));
             row(name.trim_end().to_owned(), 0, cause, Some(cause.messages));
             continue;
         }
@@ -171,7 +175,8 @@ fn by_cause(explained: &Explained) -> Table {
             _ => "in the chain's own threads",
         };
         for share in shown {
-            let name = if share.detail.is_empty() { own.to_owned() } else { explained.named(&share.detail) };
+            let party = || causes::party(cause.cause, &explained.named(&share.detail));
+            let name = if share.detail.is_empty() { own.to_owned() } else { party() };
             row(name, 1, share, Some(share.messages));
         }
         let rest = [more, &rest].concat();
@@ -190,8 +195,8 @@ fn by_cause(explained: &Explained) -> Table {
 fn sum(all: &[&CauseShare]) -> CauseShare {
     CauseShare {
         tail_share: all.iter().map(|share| share.tail_share).sum(),
+        excess_ns: all.iter().map(|share| share.excess_ns).sum(),
         time_ns: all.iter().map(|share| share.time_ns).sum(),
-        typical_ns: all.iter().map(|share| share.typical_ns).sum(),
         ..CauseShare::default()
     }
 }
@@ -212,13 +217,21 @@ fn by_hop(chain: &Chain) -> Option<Table> {
     let names = ["of the excess"].into_iter().chain(causes.iter().map(|cause| cause.word())).chain(["other", "total"]);
     let column = |(at, name): (usize, &str)| Column { name: name.to_owned(), wraps: at == 0, ..Column::default() };
     let mut table = Table { columns: names.enumerate().map(column).collect(), ..Table::default() };
-    for hop in hops {
-        let name = chain.hops.get(hop).map_or(Text::default(), |hop| hop_name(&hop.from, &hop.to));
-        let shares = causes.iter().map(|cause| share(hop, Some(*cause), &[]));
-        let shares = shares.chain([share(hop, None, &causes), share(hop, None, &[])]);
-        let cell = |share| if share < HOP_SHARE { Cell::Missing } else { Cell::Share(share) };
+    let mut row = |name: Text, hops: &[usize]| {
+        let sum = |cause: Option<Cause>, not: &[Cause]| hops.iter().map(|hop| share(*hop, cause, not)).sum();
+        let shares = causes.iter().map(|cause| sum(Some(*cause), &[])).chain([sum(None, &causes), sum(None, &[])]);
+        let cell = |share| if share == 0.0 { Cell::Missing } else { Cell::Share(share) };
         table.add([Cell::text(name)].into_iter().chain(shares.map(cell)));
+    };
+    for hop in &hops {
+        row(chain.hops.get(*hop).map_or(Text::default(), |hop| hop_name(&hop.from, &hop.to)), &[*hop]);
     }
+    let rest: Vec<usize> = (0..explained.hops.len()).filter(|hop| !hops.contains(hop)).collect();
+    if rest.iter().any(|hop| share(*hop, None, &[]) > 0.0) {
+        row(words::quantity(rest.len() as u64, "other hop").into(), &rest);
+    }
+    row("total".into(), &(0..explained.hops.len()).collect::<Vec<_>>());
+    table.without_missing();
     Some(table)
 }
 
@@ -271,8 +284,8 @@ fn results(explained: &Explained) -> Vec<Finding> {
     let mut findings: Vec<Finding> = long.into_iter().map(|of| result(of, &explained.named(&of.hypothesis))).collect();
     if !short.is_empty() {
         let names: Vec<&str> = short.iter().map(|hypothesis| hypothesis.hypothesis.as_str()).collect();
-        let text = format!("below 5 % of the excess each, by the upper bound: {}", names.join(", ")).into();
-        findings.push(Finding { tone: Tone::Quiet, label: "–".into(), text, ..Finding::default() });
+        let text = format!("less than 5 % of the excess each, by the upper bound: {}", names.join(", ")).into();
+        findings.push(Finding { tone: Tone::Quiet, label: "ruled out".into(), text, ..Finding::default() });
     }
     findings
 }
@@ -303,14 +316,12 @@ fn predictions(explained: &Explained) -> Vec<Section> {
     let replayed = explained.predictions.iter().any(|found| found.is_replayed);
     let assumed = match replayed {
         true => {
-            "The recorded messages run again without the cause: what queued behind it moves up; nothing takes its place"
+            "Each row is the recording run again without a cause: what queued behind it starts earlier, and nothing else takes its place"
         }
-        false => "Each assumes that nothing else takes the cause's place",
+        false => "Each row assumes that nothing else takes the cause's place",
     };
     table.caption = match of {
-        Some(_) => format!(
-            "{assumed}. The change is of {named} alone; a share of the excess is of the time of all messages above it"
-        ),
+        Some(_) => format!("{assumed}. Undecided: the interval holds {named} as measured"),
         None => assumed.to_owned(),
     }
     .into();
@@ -324,16 +335,12 @@ fn predictions(explained: &Explained) -> Vec<Section> {
         let interval = predicted
             .map_or(Cell::Missing, |of| Cell::interval(Cell::Time(of.interval_ns.0), Cell::Time(of.interval_ns.1)));
         let name = Cell::text(format!("without {}", explained.named(&found.without)));
-        table.add([name].into_iter().chain(after).chain([interval, Cell::Printed(words::change(found.gain))]));
+        let change = words::change(found.gain);
+        let change = if found.sure_gain() > 0.0 { change } else { format!("undecided {change}") };
+        table.add([name].into_iter().chain(after).chain([interval, Cell::Printed(change)]));
         ranges.push(predicted.map(|of| (of.after_ns, of.interval_ns)));
     }
-    // Of what no message carries there is no column.
-    for column in [3, 2, 1] {
-        if table.rows.iter().all(|row| row.cells[column] == Cell::Missing) {
-            table.columns.remove(column);
-            table.rows.iter_mut().for_each(|row| drop(row.cells.remove(column)));
-        }
-    }
+    table.without_missing();
     let unequal = explained.predictions.iter().filter_map(|found| less_than_its_share(found, explained));
     let blocks = [table.into()].into_iter().chain(unequal.map(|text| Block::Text(text.into()))).collect();
     let assumed = explained.predictions.iter().map(|found| Finding {
@@ -360,14 +367,10 @@ fn less_than_its_share(found: &Prediction, explained: &Explained) -> Option<Stri
     let remaining: Vec<String> = remaining.collect();
     let rest = match remaining.is_empty() {
         true => String::new(),
-        false => format!(
-            " What messages from the predicted {of} on then exceed typical ones by is {}.",
-            remaining.join(", ")
-        ),
+        false => format!(" The excess above the new {of} is {}.", remaining.join(", ")),
     };
     Some(format!(
-        "{} is {:.0} % of the excess, and without it {of} changes by {}: half of the time that goes is in {} of the {} messages \
-         that are examined.{rest}",
+        "{} is {:.0} % of the excess, but without it {of} changes by {} only: half of that time is in {} of the {} messages.{rest}",
         capital(&explained.named(&found.without)),
         100.0 * share,
         words::change(found.gain),
@@ -400,7 +403,7 @@ fn intervals(explained: &Explained, named: &str, ranges: &[Option<(u64, (u64, u6
     }
 }
 
-/// What to do, most gain first; a report has the first few, and its page all.
+/// What to do, the most sure gain first; a report has the first few, and its page all.
 fn recommendations(chain: &Chain, view: View<'_>) -> Vec<Section> {
     let all = &chain.explained.recommendations;
     let named = chain.explained.predictions.iter().find_map(|found| found.gain_quantile).map(words::quantile);
@@ -415,7 +418,10 @@ fn recommendations(chain: &Chain, view: View<'_>) -> Vec<Section> {
         Finding {
             label: format!("{}.", at + 1),
             text: Text::from(format!("{}: ", of.evidence)).strong(of.remedy.as_str()).and(gain),
-            details: vec![("verify".into(), of.verify.as_str().into())],
+            details: match view {
+                View::Report => Vec::new(),
+                View::Explanation(_) => vec![("verify".into(), of.verify.as_str().into())],
+            },
             ..Finding::default()
         }
     };
@@ -426,8 +432,11 @@ fn recommendations(chain: &Chain, view: View<'_>) -> Vec<Section> {
         View::Explanation(_) => usize::MAX,
     };
     let rest = findings.split_off(findings.len().min(most));
+    let verify = matches!(view, View::Report) && !findings.is_empty();
+    let verify =
+        verify.then(|| Block::Text("To verify: record again with the change, and compare both recordings.".into()));
     vec![
-        Section::new(2, "Recommendations", vec![Block::Findings(findings)]),
+        Section::new(2, "Recommendations", [Block::Findings(findings)].into_iter().chain(verify).collect()),
         Section::new(2, "", vec![Block::Findings(rest)]).shown(Show::Page),
     ]
 }
@@ -443,8 +452,11 @@ mod tests {
         assert_eq!(less_than_its_share(&explained.predictions[0], &explained), None);
         explained.predictions[0].gain = 0.2;
         let text = less_than_its_share(&explained.predictions[0], &explained).unwrap();
-        assert!(text.starts_with("Gil is 61 % of the excess, and without it p99 changes by −20 %: half"), "{text}");
-        assert!(text.contains("4 of the") && text.ends_with("is wakeup (62 %)."), "{text}");
+        assert!(
+            text.starts_with("Gil is 61 % of the excess, but without it p99 changes by −20 % only: half"),
+            "{text}"
+        );
+        assert!(text.contains("4 of the 9 messages.") && text.ends_with("is wakeup (62 %)."), "{text}");
     }
 
     #[test]

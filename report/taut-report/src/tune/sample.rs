@@ -38,7 +38,7 @@ fn tuned() -> Tuned {
             hop: "loop.due → loop.done".into(),
             share: 0.06,
             evidence: "lock:sdk is 6 % of the excess".into(),
-            advice: "hold the lock for less".into(),
+            advice: "hold the lock for a shorter time".into(),
             gain: 0.03,
         }],
         seed: 7,

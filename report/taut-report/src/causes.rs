@@ -1,0 +1,73 @@
+//! Causes in sentences; tables have their words.
+
+use taut_analysis::{Cause, Explained};
+
+/// A cause with its largest party: "preemption by hog/30", "waiting for a CPU (while hog/30 ran)".
+pub(crate) fn phrase(cause: Cause, detail: &str) -> String {
+    let what = match cause {
+        Cause::Lock if detail.starts_with("held by ") => return format!("a lock {detail}"),
+        Cause::Lock if !detail.is_empty() => return format!("the lock {detail}"),
+        Cause::Preempted if !detail.is_empty() => return format!("preemption {detail}"),
+        Cause::Wakeup if detail.is_empty() => return "the CPU's way out of idle".to_owned(),
+        Cause::TimerSlack if !detail.is_empty() => return detail.to_owned(),
+        other => noun(other),
+    };
+    match party(cause, detail) {
+        detail if detail.is_empty() => what.to_owned(),
+        detail => format!("{what} ({detail})"),
+    }
+}
+
+/// Who or what it is about, below its cause: a thread that had the CPU did not wake anybody.
+pub(crate) fn party(cause: Cause, detail: &str) -> String {
+    match (cause, detail.strip_prefix("by ")) {
+        (Cause::Wakeup, Some(thread)) => format!("while {thread} ran"),
+        _ => detail.to_owned(),
+    }
+}
+
+/// A cause in a sentence.
+pub(crate) fn noun(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Cpu => "computing",
+        Cause::Syscall => "system calls",
+        Cause::PageFault => "page faults",
+        Cause::Irq => "interrupts",
+        Cause::Preempted => "preemption",
+        Cause::Wakeup => "waiting for a CPU",
+        Cause::Throttled => "throttling",
+        Cause::Lock => "a lock",
+        Cause::Gil => "waiting for the GIL",
+        Cause::Io => "waiting for data",
+        Cause::Sleep => "sleeping",
+        Cause::TimerSlack => "timer slack",
+        Cause::Queued => "waiting behind other messages",
+        Cause::Executor => "a busy executor",
+        Cause::Network => "the network",
+        Cause::Disk => "waiting for a disk",
+        Cause::Stopped => "being stopped",
+        Cause::Hypervisor => "the hypervisor",
+        Cause::Unknown => "unknown",
+    }
+}
+
+/// What a prediction is without: a cause by its word, or a lock with its holder.
+pub(crate) fn without(against: &str, explained: &Explained) -> String {
+    match Cause::ALL.into_iter().find(|cause| cause.word() == against) {
+        Some(cause) => noun(cause).to_owned(),
+        None => explained.named(against),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_had_the_cpu_woke_nobody() {
+        assert_eq!(phrase(Cause::Wakeup, "by hog/30"), "waiting for a CPU (while hog/30 ran)");
+        assert_eq!(phrase(Cause::Preempted, "by hog/30"), "preemption by hog/30");
+        assert_eq!(phrase(Cause::Wakeup, "mostly by hog/30"), "waiting for a CPU (mostly by hog/30)");
+        assert_eq!(phrase(Cause::Syscall, "recvfrom"), "system calls (recvfrom)");
+    }
+}
