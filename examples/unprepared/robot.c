@@ -12,7 +12,7 @@
 
 enum { PERIOD_NS = 2000000, PORT = 5005 };
 
-static pthread_mutex_t state = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t state_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct sockaddr_in actuator_address(void) {
   return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -36,9 +36,9 @@ static void *logger(void *unused) {
   pthread_setname_np(pthread_self(), "logger");
   for (;;) {
     usleep(92000);
-    pthread_mutex_lock(&state);
+    pthread_mutex_lock(&state_lock);
     usleep(8000);
-    pthread_mutex_unlock(&state);
+    pthread_mutex_unlock(&state_lock);
   }
   return unused;
 }
@@ -53,9 +53,9 @@ static void *control(void *seconds) {
     release.tv_nsec += PERIOD_NS;
     if (release.tv_nsec >= 1000000000) release.tv_nsec -= 1000000000, release.tv_sec++;
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &release, NULL);
-    pthread_mutex_lock(&state);
+    pthread_mutex_lock(&state_lock);
     compute_us(200);
-    pthread_mutex_unlock(&state);
+    pthread_mutex_unlock(&state_lock);
     sendto(sender, &command, sizeof command, 0, (struct sockaddr *)&address, sizeof address);
   }
   return NULL;

@@ -3,6 +3,7 @@
 mod screen;
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::{LazyLock, Mutex},
@@ -142,6 +143,16 @@ fn explain_divides_every_activation_and_passage_by_cause() {
             assert_eq!(message["total_ns"], sum, "{message}");
         }
     }
+}
+
+#[test]
+fn a_global_mutex_is_called_by_its_variable() {
+    let Some(folder) = runs() else { return };
+    let explained = folder.json(&["explain", "a.mcap", "--all"]);
+    let all = with_name(&explained["chains"], LOOP)["all"].as_array().unwrap();
+    let locks = all.iter().flat_map(|message| message["causes"].as_array().unwrap()).filter(|of| of["cause"] == "lock");
+    let names: BTreeSet<&str> = locks.map(|of| of["detail"].as_str().unwrap()).collect();
+    assert_eq!(names, BTreeSet::from(["state_lock"]));
 }
 
 #[test]

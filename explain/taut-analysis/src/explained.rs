@@ -118,7 +118,7 @@ pub struct Explained {
     pub hops: Vec<Vec<CauseShare>>,
     /// Threads, processes, locks and interrupts that the tail's time went to, most first.
     pub responsible: Vec<Party>,
-    /// By address of a lock without a name: "by THREAD" or "mostly by THREAD", which held it while the tail waited.
+    /// By address or variable of a lock without a registered name: "by THREAD" or "mostly by THREAD", which held it while the tail waited.
     pub lock_holders: BTreeMap<String, String>,
     /// Every registered lock and every cause with time in the tail; then those that the user named.
     pub hypotheses: Vec<Hypothesis>,

@@ -1,4 +1,4 @@
-//! Locks without a name have an address, which says nothing in another run: who holds them does.
+//! Locks that the program does not name have an address, or a variable: who holds them says more.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,14 @@ use crate::{Cause, Explained, ledger::Ledger, walk::Walker};
 /// A thread that holds a lock for less than this part of the time that others wait for it is one of several.
 const ALONE: f64 = 0.9;
 
-/// By address of a lock: the thread that held it for most of the time that the tail waited for it.
+/// By address or variable of a lock: the thread that held it for most of the time that the tail waited for it.
 pub(crate) fn of(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<String, String> {
     let mut held: BTreeMap<u32, BTreeMap<String, u64>> = BTreeMap::new();
+    let registered = walker.objects.lock_names();
+    let is_unnamed = |detail| !registered.contains(&walker.names.text(detail));
     for row in ledger.tail.iter().map(|at| &ledger.rows[*at]) {
         for (kind, ns) in ledger.amounts_of(row).iter().map(|(kind, ns)| (&ledger.kinds[*kind as usize], ns)) {
-            if kind.cause == Cause::Lock && kind.other != 0 && walker.names.text(kind.detail).starts_with("0x") {
+            if kind.cause == Cause::Lock && kind.other != 0 && is_unnamed(kind.detail) {
                 let holder = walker.objects.name(kind.other, row.start_ns).into_owned();
                 *held.entry(kind.detail).or_default().entry(holder).or_default() += ns;
             }

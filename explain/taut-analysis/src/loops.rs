@@ -142,8 +142,11 @@ fn late_starts<'a>(
     // A lock without a name has an address, which says nothing in another run: its holder does.
     let is_holder = |party: &&Party| party.kind == "thread" && party.causes.contains(&Cause::Lock);
     let holder = explained.responsible.iter().find(is_holder).map(|party| format!("held by {}", party.name));
-    of.late_by = explained.causes;
-    for share in of.late_by.iter_mut().filter(|share| share.cause == Cause::Lock && share.detail.starts_with("0x")) {
-        share.detail = holder.clone().unwrap_or_default();
+    of.late_by = explained.causes.clone();
+    for share in of.late_by.iter_mut().filter(|share| share.cause == Cause::Lock) {
+        share.detail = match share.detail.starts_with("0x") {
+            true => holder.clone().unwrap_or_default(),
+            false => explained.named(&share.detail),
+        };
     }
 }

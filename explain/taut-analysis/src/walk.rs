@@ -634,7 +634,11 @@ impl Walker<'_> {
                 return Wait::Is(vec![self.gil(tid, from, to, other)]);
             }
             let lock = self.objects.lock_name(pid, call.arg0).map(str::to_owned);
-            let lock = lock.or_else(|| self.futexes.is_lock(pid, call).then(|| format!("{:#x}", call.arg0)));
+            let unnamed = || {
+                let variable = self.objects.variable(pid, call.arg0).map(str::to_owned);
+                variable.unwrap_or_else(|| format!("{:#x}", call.arg0))
+            };
+            let lock = lock.or_else(|| self.futexes.is_lock(pid, call).then(unnamed));
             if let Some(name) = lock {
                 return self.is(Cause::Lock, name, tid, from, to, other, hop);
             }

@@ -21,6 +21,8 @@ pub struct Objects {
     threads: HashMap<i32, Vec<Named>>,
     locks: Vec<Lock>,
     runtimes: Vec<Object>,
+    /// Variables with locks, by process and address of the lock's word.
+    variables: HashMap<(i32, u64), String>,
     descriptors: HashMap<(i32, u64), Vec<Object>>,
     /// How many bytes went over the descriptor's connection by then, each way.
     places: HashMap<(i32, u64), Vec<Object>>,
@@ -83,6 +85,9 @@ impl Objects {
             ObjectKind::Gil => self.runtimes.push(object.clone()),
             ObjectKind::Descriptor => {
                 self.descriptors.entry((object.pid, object.start)).or_default().push(object.clone());
+            }
+            ObjectKind::Variable => {
+                self.variables.insert((object.pid, object.start), object.name.clone());
             }
             ObjectKind::Written | ObjectKind::Read => {
                 self.places.entry((object.pid, object.start)).or_default().push(object.clone());
@@ -178,6 +183,11 @@ impl Objects {
         let holds = |lock: &Lock, pid| lock.pid == pid && (lock.address..lock.address + lock.size).contains(&address);
         let find = |pid| self.locks.iter().rev().find(|lock| holds(lock, pid));
         self.lineage(pid).into_iter().find_map(find).map(|lock| lock.name.as_str())
+    }
+
+    /// The variable in which the lock at this address lies.
+    pub fn variable(&self, pid: i32, address: u64) -> Option<&str> {
+        self.lineage(pid).into_iter().find_map(|pid| self.variables.get(&(pid, address))).map(String::as_str)
     }
 
     /// Names of all registered locks, each once.

@@ -35,6 +35,7 @@ mod thread_times;
 mod threads;
 mod time_namespace;
 mod tree;
+mod variables;
 
 pub use end::End;
 pub use error::Error;

@@ -1,4 +1,4 @@
-//! What addresses and descriptors of recorded processes are: CPython's runtime state, in which the GIL lies, and the
+//! What addresses and descriptors of recorded processes are: CPython's runtime state, in which the GIL lies, variables with locks, and the
 //! files, pipes and sockets behind descriptors. Read from /proc, recorded when new or changed.
 
 use std::{
@@ -14,11 +14,12 @@ use procfs::{
     process::{FDTarget, MMapPath, MemoryMaps, Process, Status},
 };
 use taut_clock::monotonic_ns;
-use taut_recording::{Object, ObjectKind};
+use taut_recording::{KernelBatch, Object, ObjectKind};
 
 use crate::{
     plain, proc,
     sockets::{Owner, Place},
+    variables::{Tried, Waits},
 };
 
 /// Between two looks at one process.
@@ -40,6 +41,8 @@ pub struct Objects {
     processes: HashMap<i32, Known>,
     /// Where `_PyRuntime` lies in a file, by device and inode.
     symbols: HashMap<(u64, u64), Option<Symbol>>,
+    /// Where threads waited as for a lock since the last looks.
+    waits: Waits,
     /// How often the mappings of a process were read.
     maps_read: u64,
     /// Between two looks at one process; 0: [`LOOK_NS`].
@@ -52,6 +55,8 @@ struct Known {
     looks: u32,
     next_look_ns: u64,
     has_runtime: bool,
+    /// Locks that were looked up among its variables.
+    locks: Tried,
     /// Code outside the executable that was mapped when the mappings were read last.
     libraries: Option<u64>,
     /// By number: what the link says. It holds a socket's inode, so that another one is noticed.
@@ -92,6 +97,12 @@ impl Objects {
     /// Forgets all processes but these.
     pub fn keep(&mut self, pids: &[i32]) {
         self.processes.retain(|pid, _| pids.binary_search(pid).is_ok());
+        self.waits.settle(pids);
+    }
+
+    /// Sees which locks threads wait for.
+    pub fn notice(&mut self, batch: &KernelBatch) {
+        self.waits.notice(batch);
     }
 
     /// What is new about that process; a sentence when something had to be left out.
@@ -120,6 +131,8 @@ impl Objects {
                 told.push(object(ObjectKind::Gil, start, size, name));
             }
         }
+        let locks = self.waits.look_up(pid, &mut known.locks);
+        told.extend(locks.into_iter().map(|(address, name)| object(ObjectKind::Variable, address, 0, name)));
         let count = process.fd_count().unwrap_or(0);
         if count > DESCRIPTORS_MAX {
             // Without the count, which changes: a warning is told once.

@@ -898,6 +898,7 @@ impl Recording {
         }
         for batch in batches {
             self.threads.notice(&batch);
+            self.objects.notice(&batch);
             self.write(&Record::Kernel(batch));
         }
         for (place, count) in source.lost() {

@@ -289,7 +289,7 @@ pub struct Object {
     pub start: u64,
     /// Bytes; 0 for a descriptor, and the count of bytes for a place in a stream.
     pub size: u64,
-    /// E.g. "CPython 3.11", "pipe:[77]", "tcp 127.0.0.1:4000→127.0.0.1:5123".
+    /// E.g. "CPython 3.11", "pipe:[77]", "bus_lock", "state+0x28", "tcp 127.0.0.1:4000→127.0.0.1:5123".
     pub name: String,
 }
 
@@ -306,13 +306,15 @@ pub enum ObjectKind {
     Written = 3,
     /// So many bytes were read from it.
     Read = 4,
+    /// The word of a lock without a registered name lies in this variable of the program or of a library.
+    Variable = 5,
 }
 
 impl ObjectKind {
     /// The kind with this format number.
     pub fn from_number(number: u8) -> Option<ObjectKind> {
         use ObjectKind::*;
-        [Gil, Descriptor, Written, Read].into_iter().find(|kind| *kind as u8 == number)
+        [Gil, Descriptor, Written, Read, Variable].into_iter().find(|kind| *kind as u8 == number)
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod images;
 mod sampler;
-mod symbols;
+pub(crate) mod symbols;
 
 use std::{collections::HashMap, fmt, io, sync::Arc};
 

@@ -95,7 +95,7 @@ impl Symbols {
 }
 
 /// Rust's and C++'s mangled names as their languages write them.
-fn readable(name: &str) -> String {
+pub(crate) fn readable(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
