@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
+from ..threads import Thread
+
 QUEUE_LENGTH = 16
 
 
@@ -84,7 +86,7 @@ class Bus:
 
 class _Subscriber:
     def __init__(self, name: str, handler: Handler) -> None:
-        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread = Thread(target=self._run, name=name, daemon=True)
         self.failure: BaseException | None = None
         self._handler = handler
         self._queue: deque[bytes] = deque()
