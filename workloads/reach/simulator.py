@@ -15,7 +15,7 @@ from queue import SimpleQueue
 import numpy as np
 import taut
 
-from ..threads import Thread, call_thread
+from ..threads import call_thread
 from . import messages as m
 from . import options, topics
 from .arm import JOINTS
@@ -64,6 +64,7 @@ class Simulator:
 
     def control(self) -> None:
         """The control thread."""
+        call_thread("control")
         try:
             self._prepare()
         except OSError as refused:
@@ -124,6 +125,7 @@ class Simulator:
 
     def publish(self, bus: Bus) -> None:
         """The publishing thread."""
+        call_thread("publish")
         joint_states = bus.publisher(topics.JOINT_STATES)
         feedback, result = bus.publisher(topics.FOLLOW_FEEDBACK), bus.publisher(topics.FOLLOW_RESULT)
         taut.prepare_thread()
@@ -142,6 +144,7 @@ class Simulator:
 
     def take(self, bus: Bus) -> None:
         """The thread that takes messages."""
+        call_thread("take")
         accepted, reset = bus.publisher(topics.FOLLOW_ACCEPTED), bus.publisher(topics.RESET_DONE)
         bus.subscribe(topics.FOLLOW_GOAL, lambda request: self._follow(request, accepted))
         bus.subscribe(topics.RESET, lambda request: self._reset(request, reset))
@@ -183,9 +186,9 @@ def main() -> int:
         print(f"reach: {failure}", file=sys.stderr)
         return 2
     threads = [
-        Thread(target=simulator.control, name="control"),
-        Thread(target=simulator.publish, args=(bus,), name="publish"),
-        Thread(target=simulator.take, args=(bus,), name="take", daemon=True),
+        threading.Thread(target=simulator.control, name="control"),
+        threading.Thread(target=simulator.publish, args=(bus,), name="publish"),
+        threading.Thread(target=simulator.take, args=(bus,), name="take", daemon=True),
     ]
     for thread in threads:
         thread.start()

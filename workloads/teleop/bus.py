@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from ..threads import Thread
-
 QUEUE_LENGTH = 16
 
 
@@ -86,7 +84,7 @@ class Bus:
 
 class _Subscriber:
     def __init__(self, name: str, handler: Handler) -> None:
-        self.thread = Thread(target=self._run, name=name, daemon=True)
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.failure: BaseException | None = None
         self._handler = handler
         self._queue: deque[bytes] = deque()

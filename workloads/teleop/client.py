@@ -14,7 +14,6 @@ import time
 import xmlrpc.client
 from collections.abc import Callable, Sequence
 
-from ..threads import Thread
 from .processes import StartError
 from .stream import State, StateStream
 
@@ -48,7 +47,7 @@ class ArmClient:
         self._proxy = xmlrpc.client.ServerProxy(f"http://{host}:{command_port}", allow_none=True)
         self._stream = StateStream(host, state_port, receiver)
         self.receiver = self._stream.receiver
-        self._thread = Thread(target=self._receive, name=f"{role}-stream", daemon=True)
+        self._thread = threading.Thread(target=self._receive, name=f"{role}-stream", daemon=True)
 
     def start(self) -> None:
         """Ask for the state stream and receive it from now on."""

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ..threads import Thread
 from .arms import FR3, FR20, HOME_DEG
 
 COMPANIONS = ["none", "all"]
@@ -41,7 +40,7 @@ class Companions:
             ("record", 0.100, self._record),
             ("broadcast", 0.050, self._broadcast),
         ]
-        self._threads = [Thread(target=self._run, args=work, name=work[0], daemon=True) for work in works]
+        self._threads = [threading.Thread(target=self._run, args=work, name=work[0], daemon=True) for work in works]
 
     def start(self) -> None:
         for thread in self._threads:

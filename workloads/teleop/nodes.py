@@ -13,7 +13,6 @@ from collections.abc import Callable
 import numpy as np
 import taut
 
-from ..threads import Thread
 from .arms import Array
 from .bus import RobotState, Subscriptions, Topics
 from .client import ArmClient, TransportError
@@ -34,7 +33,7 @@ class PublishLoop:
         self.missed_cycles = 0
         self._publish = publish
         self._stop = threading.Event()
-        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()

@@ -244,13 +244,14 @@ def test_what_is_not_there_is_refused(choice: list[str]) -> None:
     assert run.returncode == 2 and choice[1] in err
 
 
-def test_names_of_threads_and_processes_tell_their_role() -> None:
+def test_names_of_threads_and_processes_tell_their_role(tmp_path: Path) -> None:
     source = {
         *("teleop", "leader-stream", "follower-stream", "ssm-leader", "ssm-follower"),
         *("leader-node", "follower-node", "follower-write", "annotate", "trace", "record", "broadcast"),
     }
     split = {"arm-leader", "arm-follower", "teleop-leader", "teleop-follower", "teleop-guard", "teleop-desk"}
-    run = start("teleop", "--duration", "600", "--companions", "all")
+    # As under a recorder, when taut names the threads.
+    run = start("teleop", "--duration", "600", "--companions", "all", TAUT_SESSION=str(tmp_path))
     # Beside numpy's own.
     until(lambda: called(f"/proc/{run.pid}/task/*/comm") >= source)
     run.send_signal(signal.SIGINT)

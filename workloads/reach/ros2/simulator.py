@@ -12,7 +12,7 @@ from rclpy.node import Node
 from reach_msgs.action import Follow
 from std_srvs.srv import Trigger
 
-from ...threads import Thread
+from ...threads import call_thread
 from ..trajectory import Trajectory
 from . import names, node
 from .controller import JOINTS, Controller, ControllerError, News
@@ -33,7 +33,7 @@ class Simulator(Node):  # type: ignore[misc]
         self.create_service(Trigger, names.RESET, self.on_reset)
         self.server = node.serve(self, Follow, names.FOLLOW)
         self.closed = threading.Event()
-        self.listener = Thread(target=self.listen, name="news")
+        self.listener = threading.Thread(target=self.listen, name="news")
         self.listener.start()
 
     def join(self, step: Callable[[float], None], stop: threading.Event) -> None:
@@ -41,6 +41,7 @@ class Simulator(Node):  # type: ignore[misc]
 
     def listen(self) -> None:
         """A thread of its own: what the controller says goes into the executor."""
+        call_thread("news")
         while not self.closed.is_set():
             kind, news = self.controller.news()
             if kind != Controller.NONE:

@@ -10,7 +10,7 @@ import rclpy
 from rclpy.executors import MultiThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
-from ...threads import Thread, call_thread
+from ...threads import call_thread
 from . import node
 from .client import Client, arguments, run
 from .planner import PlannerNode
@@ -33,7 +33,7 @@ def main() -> int:
         while not over.is_set():
             executor.spin_once(timeout_sec=0.1)
 
-    spinning = Thread(target=spin, name="executor")
+    spinning = threading.Thread(target=spin, name="executor")
     try:
         for make in (Simulator, StatePublisher, PlannerNode, lambda: Client(asked.cancel_after)):
             nodes.append(make())
