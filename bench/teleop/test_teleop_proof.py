@@ -95,8 +95,8 @@ def test_a_run_that_is_no_evidence_is_repeated_and_counted(monkeypatch: pytest.M
 
 
 def result(arrangement: str, latency_ms: float) -> trial.Trial:
-    setpoints = {"produced": 1, "applied": 1, "in_flight": 0, "unexplained": 0, "dropped": {}}
-    told = {"setpoints": setpoints, "guard": {"trips": []}, "stops": [], "holds": 0}
+    setpoints = {"produced": 1, "applied": 1, "in_flight": 0, "unexplained": 0, "dropped": {}, "modified": {}}
+    told = {"setpoints": setpoints, "guard": {"trips": []}, "stops": [], "holds": 0, "duration_s": 20, "real_time": 1.0}
     moved = motion.Motion(*(0.0 for _ in fields(motion.Motion)))
     return trial.Trial(arrangement, "source", [int(1e6 * latency_ms)], told, [], moved, Path())
 
@@ -119,6 +119,10 @@ def test_a_round_without_a_side_is_left_out_and_a_missing_fixed_loop_is_a_miss(m
     assert found.left == [("right", "round 2, fell over")] and len(found.trials) == 4
     checks = {check.what: check.holds for check in page.checks(found)}
     assert checks["p99, fixed by original, under source"] and not checks["runs of the fixed loop without a result"]
+    text = page.page(found, minutes=1.0)
+    assert "- **Left out**: round 2, fell over.\n" in text
+    # The makers dropped 71 %.
+    assert "| setpoints dropped | 71 % | 0.00 % | 0.00 % |\n" in text and "**Not reproduced**: their drops" in text
 
 
 def test_a_round_that_would_not_end_in_time_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
