@@ -6,6 +6,7 @@ import datetime
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import conditions
 from trial import Trial
@@ -25,9 +26,23 @@ SLACK = 1e-6
 Figure = Callable[[Trial], float]
 
 
-def checks(trials: Sequence[Trial]) -> list[Check]:
+@dataclass
+class Found:
+    """What the rounds until now brought."""
+
+    rounds: int
+    """That were asked for."""
+    command: str
+    done: int = 0
+    trials: list[Trial] = field(default_factory=list)
+    """Both sides of each round under each condition, in their order."""
+    left: list[tuple[str, str]] = field(default_factory=list)
+    """Rounds that were left out under a condition: the arrangement without a result, and why."""
+
+
+def checks(found: Found) -> list[Check]:
     """The targets, each under each condition."""
-    limits, found = Limits(), []
+    limits, trials, checked = Limits(), found.trials, []
     for condition in under(trials):
         right = of(trials, "right", condition)
         where = f"under {condition.name}"
@@ -69,30 +84,34 @@ def checks(trials: Sequence[Trial]) -> list[Check]:
                 longest is not None and longest.high < 1,
             ),
         ]
-        found += [Check(*row, condition=condition.name) for row in rows]
-    return found
+        checked += [Check(*row, condition=condition.name) for row in rows]
+    lost = sum(arrangement == "right" for arrangement, _ in found.left)
+    return [*checked, Check("runs of the fixed loop without a result", str(lost), "0", lost == 0)]
 
 
-def page(trials: Sequence[Trial], command: str, minutes: float) -> str:
-    found = checks(trials)
+def page(found: Found, minutes: float) -> str:
+    trials, checked = found.trials, checks(found)
     first = trials[0]
+    of_rounds = "" if found.done == found.rounds else f", {found.done} of {found.rounds} rounds,"
     parts = [
         "# The teleoperation loop, before and after its fixes",
         "Does the fixed loop lose no setpoint, never stop for jitter, and cut the latency of the original one to a fifth at p99? "
-        + held(found),
-        f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit.",
-        verdicts(found),
+        + held(checked),
+        f"Made by `{found.command}`{of_rounds} on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit.",
+        verdicts(checked),
+        *symptoms(trials),
     ]
     for condition in under(trials):
-        parts += section(trials, condition, [check for check in found if check.condition == condition.name])
+        parts += section(trials, condition, [check for check in checked if check.condition == condition.name])
     parts += [
         NOTES,
         "## How it was measured\n\n"
         "- **Original**: one process, one interpreter, the SDK's receiver, setpoints rejected by the time between their arrivals, the naive "
         "guard.\n"
         "- **Fixed**: `--arrangement split --receiver framed --validator clamp --guard taut`.\n"
-        f"- **Order**: original, fixed, fixed, original; {len(of(trials, 'right', under(trials)[0]))} runs of {first.result['duration_s']:g} s "
-        f"each and condition. Ratios are within a round, {intervals(trials)}.\n"
+        f"- **Order**: original, fixed; in the next round fixed, original; {len(of(trials, 'right', under(trials)[0]))} runs of "
+        f"{first.result['duration_s']:g} s each and condition. Ratios are within a round, {intervals(trials)}.\n"
+        f"- **Left out**: {'; '.join(why for _, why in found.left) or 'no round'}.\n"
         f"- **Recording**: each run, {first.tier} tier, {sum(t.lost_stamps for t in trials)} stamps lost in all. End to end is from the leader's "
         "read to the servo's answer, over the setpoints that arrived.\n"
         "- **Arms**: they stand for separate machines. In both arrangements they run above everything (SCHED_FIFO) on a simulated clock, which "
@@ -103,9 +122,38 @@ def page(trials: Sequence[Trial], command: str, minutes: float) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def symptoms(trials: Sequence[Trial]) -> list[str]:
+    """What the makers of the original published of it, and what of that is seen here, under their own conditions."""
+    source, right = (of(trials, side, conditions.SOURCE) for side in ("source", "right"))
+    if not source:
+        return []
+    rows = [
+        [name, published, *(show(statistics.median(map(figure, side))) for side in (source, right))]
+        for name, published, figure, show in PUBLISHED
+    ]
+    rows.append(
+        ["false trips of the guard, all runs", "yes", *(str(sum(t.false_trips for t in s)) for s in (source, right))]
+    )
+    dropped = statistics.median(1 - t.delivered for t in source)
+    missing = (
+        [
+            f"**Not reproduced**: their drops, {percent(dropped)} here against 71 %. Speed by times of arrival needs jitter, and what jitter "
+            "their machine had is not published ([more](teleop-report.md))."
+        ]
+        if dropped < DROPPED / 2
+        else []
+    )
+    return [
+        "## The source's symptoms",
+        "What the makers of the original published, on another machine; and both arrangements under its own conditions here. Medians over runs.",
+        table(["", "published", "original", "fixed"], rows),
+        *missing,
+    ]
+
+
 def intervals(trials: Sequence[Trial]) -> str:
     """What the brackets behind ratios are: so few rounds carry no interval."""
-    count = len(of(trials, "right", under(trials)[0])) // 2
+    count = len(of(trials, "right", under(trials)[0]))
     return (
         "with 90 % intervals over rounds"
         if count >= ROUNDS_MIN
@@ -174,6 +222,12 @@ FIGURES: list[tuple[str, Figure, Callable[[float], str]]] = [
     ("RMS jerk", lambda t: t.motion.jerk_rms_m_s3, lambda v: f"{v:.0f} m/s³"),
     ("longest commanded step", lambda t: t.motion.step_m_s, lambda v: f"{v:.2f} m/s"),
 ]
+DROPPED = 0.71
+PUBLISHED: list[tuple[str, str, Figure, Callable[[float], str]]] = [
+    ("end to end, p50", "2.43 ms", lambda t: t.quantile_ms(0.5), milliseconds),
+    ("end to end, p99", "10.98 ms", lambda t: t.quantile_ms(0.99), milliseconds),
+    ("setpoints dropped", f"{100 * DROPPED:.0f} %", lambda t: 1 - t.delivered, percent),
+]
 COUNTS: list[tuple[str, Figure]] = [
     ("setpoints, all runs", lambda t: t.setpoints["produced"]),
     ("silent drops", lambda t: t.silent),
@@ -203,12 +257,9 @@ def of(trials: Iterable[Trial], arrangement: str, condition: conditions.Conditio
 
 
 def compared(trials: Sequence[Trial], condition: conditions.Condition, figure: Figure) -> rounds.Estimate | None:
-    """Right by source, within rounds; each round runs either twice (ABBA). Nothing where a figure is zero."""
-    sides = [[figure(t) for t in of(trials, name, condition)] for name in ("right", "source")]
-    if min(map(min, sides)) <= 0:
-        return None
-    right, source = (rounds.middle(side[::2], side[1::2]) for side in sides)
-    return rounds.estimate(rounds.ratios(right, source))
+    """Right by source, within rounds. Nothing where a figure is zero."""
+    right, source = ([figure(t) for t in of(trials, name, condition)] for name in ("right", "source"))
+    return rounds.estimate(rounds.ratios(right, source)) if min(*right, *source) > 0 else None
 
 
 def times(ratio: rounds.Estimate | None) -> str:

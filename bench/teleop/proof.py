@@ -1,7 +1,8 @@
 """Runs both arrangements of the teleoperation workload in turn and holds them against the targets; writes
 docs/proof/teleop.md (and, with --jitter-hour, docs/proof/teleop-hour.md instead), exit code 1 when a target is missed.
 
-Some 20 minutes, an hour with --jitter-hour; leave the machine alone meanwhile (the hour does not mind company)."""
+Some 30 minutes, an hour with --jitter-hour; leave the machine alone meanwhile (the hour does not mind company). The page is written
+after each round: ended early, it has the rounds until then."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import conditions
@@ -17,57 +19,96 @@ import hour
 import page
 import trial
 
+from bench.proof.page import Check
+
 ROOT = Path(__file__).resolve().parents[2]
-ROUND = ["source", "right", "right", "source"]
+ORDERS = [["source", "right"], ["right", "source"]]
+"""Rounds take these in turn, so that what the machine does meanwhile meets both sides alike."""
 QUICK_ROUNDS, QUICK_SECONDS, QUICK_MINUTES = 1, 8.0, 0.5
 
 
 def main() -> int:
     options = arguments()
-    # What runs beside is brought down again.
+    # What runs is brought down again, and the page has the rounds until then.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     began = time.monotonic()
     options.keep.mkdir(parents=True, exist_ok=True)
     if options.jitter_hour:
         result = hour.run(QUICK_MINUTES if options.quick else options.minutes, options.robots)
-        target, checks = "docs/proof/teleop-hour.md", hour.checks(result)
+        checks = hour.checks(result)
         # What an hour found is kept before anything else is tried.
         (options.keep / "hour.json").write_text(json.dumps(result, indent=1))
         missed = not all(check.holds for check in checks)
         text = hour.text(result, command(options), hour.look(options.taut, options.keep) if missed else None)
-        checks = [*hour.settings(result), *checks]
-    else:
-        trials = all_trials(options)
-        text = page.page(trials, command(options), (time.monotonic() - began) / 60)
-        target, checks = "docs/proof/teleop.md", page.checks(trials)
+        show(options, "docs/proof/teleop-hour.md", text)
+        return verdict([*hour.settings(result), *checks])
+    found, checks = page.Found(options.rounds, command(options)), []
+    try:
+        for _ in rounds(found, options):
+            checks = page.checks(found)
+            show(options, "docs/proof/teleop.md", page.page(found, (time.monotonic() - began) / 60))
+    finally:
+        code = verdict(checks)
+    return code
+
+
+def show(options: argparse.Namespace, target: str, text: str) -> None:
     if options.quick:
         print(text)
     else:
         (ROOT / target).write_text(text)
-        print("\n".join(map(str, checks)))
         print(f"wrote {target}", file=sys.stderr)
-    return 0 if all(check.holds for check in checks) else 1
 
 
-def all_trials(options: argparse.Namespace) -> list[trial.Trial]:
+def verdict(checks: list[Check]) -> int:
+    """Prints what was held against limits; gives the exit code."""
+    print("\n".join(map(str, checks)) or "no round has both sides under any condition")
+    return 0 if checks and all(check.holds for check in checks) else 1
+
+
+def rounds(found: page.Found, options: argparse.Namespace) -> Iterator[None]:
+    """Adds round after round to what is found. One of which a side has no result is left out under that condition."""
     wanted = [c for c in conditions.CONDITIONS if c.name in (options.under or [c.name])]
-    plan = [(c, a) for _ in range(options.rounds) for c in wanted for a in ROUND]
-    found = []
-    for at, (condition, arrangement) in enumerate(plan):
-        recording = options.keep / f"{condition.name}-{arrangement}-{at + 1}.mcap"
-        one = trial.run(arrangement, condition, options.seconds, options.taut, recording)
-        found.append(one)
+    began, longest_s = time.monotonic(), 0.0
+    while found.done < found.rounds:
+        round_began = time.monotonic()
+        if round_began - began + longest_s > 60 * options.max_minutes:
+            print(f"no further round ends within {options.max_minutes:g} minutes", file=sys.stderr)
+            return
+        for condition in wanted:
+            found.trials += both_sides(found, condition, options)
+        found.done += 1
+        longest_s = max(longest_s, time.monotonic() - round_began)
+        if found.trials:
+            yield
+
+
+def both_sides(found: page.Found, condition: conditions.Condition, options: argparse.Namespace) -> list[trial.Trial]:
+    """Nothing where one has no result."""
+    number, sides = found.done + 1, []
+    for arrangement in ORDERS[found.done % 2]:
+        recording = options.keep / f"{condition.name}-{arrangement}-{number}.mcap"
+        try:
+            one = trial.run(arrangement, condition, options.seconds, options.taut, recording)
+        except RuntimeError as failure:
+            found.left.append((arrangement, f"round {number}, {failure}"))
+            print(f"round {number}: left out: {failure}", file=sys.stderr)
+            return []
+        sides.append(one)
         figures = f"p50 {one.quantile_ms(0.5):.2f} ms, p99 {one.quantile_ms(0.99):.2f} ms, delivered {page.percent(one.delivered)}"
-        print(f"{at + 1}/{len(plan)} {condition.name} {arrangement}: {figures}", file=sys.stderr)
-    return found
+        print(f"round {number} of {found.rounds}, {condition.name} {arrangement}: {figures}", file=sys.stderr)
+    return sides
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/teleop/run", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=4, help="turns of source, right, right, source (4)")
+    parser.add_argument("--rounds", type=int, default=10, help="turns of both arrangements under each condition (10)")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each run (20)")
     parser.add_argument(
         "--quick", action="store_true", help="one short round, or half a minute of the hour; prints, writes no page"
+    )
+    parser.add_argument(
+        "--max-minutes", type=float, default=34.0, help="no round begins that would not end within so long (34)"
     )
     names = [condition.name for condition in conditions.CONDITIONS]
     parser.add_argument("--under", action="append", choices=names, help="only under this condition; may be given again")

@@ -1,6 +1,8 @@
 """The measures of the teleoperation proof, on motions whose answers are known."""
 
+import argparse
 import math
+from dataclasses import fields
 from pathlib import Path
 
 import conditions
@@ -8,6 +10,7 @@ import hour
 import motion
 import numpy as np
 import page
+import proof
 import pytest
 import trial
 
@@ -66,7 +69,7 @@ def test_the_hour_says_with_which_times_it_ran() -> None:
     assert [check.limit for check in checks.values()] == ["50 ms", "50 ms", "100 ms"]
 
 
-def test_two_rounds_carry_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_four_rounds_carry_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "under", lambda _: [None])
     monkeypatch.setattr(page, "of", lambda *_: [None] * 4)
     assert "no interval" in page.intervals([])
@@ -89,3 +92,48 @@ def test_a_run_that_is_no_evidence_is_repeated_and_counted(monkeypatch: pytest.M
     monkeypatch.setattr(trial, "_run", lambda *_: None)
     with pytest.raises(RuntimeError, match="held the arms up"):
         trial.run("right", conditions.SOURCE, 5.0, "taut", Path())
+
+
+def result(arrangement: str, latency_ms: float) -> trial.Trial:
+    setpoints = {"produced": 1, "applied": 1, "in_flight": 0, "unexplained": 0, "dropped": {}, "modified": {}}
+    told = {"setpoints": setpoints, "guard": {"trips": []}, "stops": [], "holds": 0, "duration_s": 20, "real_time": 1.0}
+    moved = motion.Motion(*(0.0 for _ in fields(motion.Motion)))
+    return trial.Trial(arrangement, "source", [int(1e6 * latency_ms)], told, [], moved, Path())
+
+
+def test_a_round_without_a_side_is_left_out_and_a_missing_fixed_loop_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    came = []
+
+    def run(arrangement: str, *_: object) -> trial.Trial:
+        came.append(arrangement)
+        if len(came) == 3:
+            raise RuntimeError("fell over")
+        return result(arrangement, 1.0 if arrangement == "right" else 10.0)
+
+    monkeypatch.setattr(trial, "run", run)
+    found = page.Found(3, "run")
+    options = argparse.Namespace(under=["source"], max_minutes=60, keep=Path(), seconds=1.0, taut="taut")
+    assert len(list(proof.rounds(found, options))) == 3
+    # Each round begins with the other side; the second ended with its first.
+    assert came == ["source", "right", "right", "source", "right"]
+    assert found.left == [("right", "round 2, fell over")] and len(found.trials) == 4
+    checks = {check.what: check.holds for check in page.checks(found)}
+    assert checks["p99, fixed by original, under source"] and not checks["runs of the fixed loop without a result"]
+    text = page.page(found, minutes=1.0)
+    assert "- **Left out**: round 2, fell over.\n" in text
+    # The makers dropped 71 %.
+    assert "| setpoints dropped | 71 % | 0.00 % | 0.00 % |\n" in text and "**Not reproduced**: their drops" in text
+
+
+def test_a_round_that_would_not_end_in_time_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "run", lambda arrangement, *_: result(arrangement, 1.0))
+    monkeypatch.setattr(proof.time, "monotonic", iter(range(0, 10_000, 50)).__next__)
+    found = page.Found(10, "run")
+    options = argparse.Namespace(under=["source"], max_minutes=4, keep=Path(), seconds=1.0, taut="taut")
+    # A round is 50 s by this clock, and 50 s pass before the next.
+    assert len(list(proof.rounds(found, options))) == found.done == 2
+
+
+def test_a_run_that_does_not_end_is_interrupted_with_what_it_started() -> None:
+    code, _, why = trial.ended(["sh", "-c", "sleep 1000 & wait"], 0.5)
+    assert code is None and "did not end" in why

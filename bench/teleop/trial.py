@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,8 @@ import conditions
 import motion
 
 NO_EVIDENCE, ATTEMPTS_MAX = 4, 4
+SLOWEST, START_S = 3.0, 120.0
+"""A run may take so many times its duration, and so long to start and to end beside hogs."""
 """The loop's exit code where the machine could not run the arms; such a run is repeated."""
 SILENT = ("queue_overflow", "validator_timing_bug", "not_executed")
 """The ledger's reasons that nobody is told of."""
@@ -103,12 +107,12 @@ def _run(arrangement: str, condition: conditions.Condition, seconds: float, taut
         command += ["--duration", str(seconds), *ARRANGEMENTS[arrangement], "--companions", "all"]
         command += ["--wire", condition.wire, "--journal", folder, "--json"]
         with conditions.load(condition):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == NO_EVIDENCE:
+            code, out, err = ended(command, SLOWEST * seconds + START_S)
+        if code == NO_EVIDENCE:
             return None
-        if done.returncode != 0:
-            raise RuntimeError(f"{arrangement} under {condition.name}: {done.stderr.strip() or done.stdout.strip()}")
-        result = json.loads(done.stdout)
+        if code != 0:
+            raise RuntimeError(f"{arrangement} under {condition.name}: {err.strip() or out.strip()}")
+        result = json.loads(out)
         try:
             moved = motion.measure(Path(folder), result["arrangement"])
         except RuntimeError as failure:
@@ -128,6 +132,20 @@ def _run(arrangement: str, condition: conditions.Condition, seconds: float, taut
         explained["recording"]["tier"],
         [one["evidence"] for one in chain["recommendations"][:3]],
     )
+
+
+def ended(command: list[str], seconds: float) -> tuple[int | None, str, str]:
+    """Exit code, and what it said. What is not over in time, or when this ends, is interrupted with all that it started: code None."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0) as child:
+        try:
+            out, err = child.communicate(timeout=seconds)
+        except BaseException as failure:
+            os.killpg(child.pid, signal.SIGTERM)
+            if not isinstance(failure, subprocess.TimeoutExpired):
+                raise
+            child.communicate()
+            return None, "", f"did not end within {seconds:.0f} s"
+        return child.returncode, out, err
 
 
 def explain(taut: str, recording: Path) -> dict[str, Any]:

@@ -43,6 +43,13 @@ def test_a_failed_robot_is_said_first_and_by_the_exit_code(
     assert sentence.startswith("The recorded program failed: it ended with exit code 1."), sentence
 
 
+def test_the_controller_of_reach_is_real_time_for_those_who_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo.os, "geteuid", lambda: 0)
+    assert demo.real_time() == ("--priority", "fifo")
+    monkeypatch.setattr(demo.os, "geteuid", lambda: 1000)
+    assert demo.real_time() == ()
+
+
 def test_a_missing_package_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None if name == "mujoco" else object())
     monkeypatch.chdir(tmp_path)

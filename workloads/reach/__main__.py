@@ -57,16 +57,25 @@ def main() -> int:
     return 0 if trials and all(trial["success"] for trial in trials) else 1
 
 
+def verdict(trials: list[dict[str, Any]]) -> str:
+    """What a reader has to know before any figure: the first failure, and how many there were."""
+    failed = [f"trial {number}: {trial['reason']}" for number, trial in enumerate(trials, 1) if not trial["success"]]
+    counted = f"{len(trials) - len(failed)} of {len(trials)} trials succeeded"
+    return f"reach: failed: {failed[0]}; {counted}" if failed else f"reach: {counted}"
+
+
 def table(trials: list[dict[str, Any]]) -> str:
     """One row a trial, and the medians."""
-    lines = [f"  {'trial':<8}" + "".join(f"{name.replace('control_', ''):>17}" for name in COLUMNS) + "  outcome"]
+    lines = [
+        verdict(trials),
+        f"  {'trial':<8}" + "".join(f"{name.replace('control_', ''):>17}" for name in COLUMNS) + "  outcome",
+    ]
     for number, trial in enumerate(trials, 1):
         cells = "".join(f"{trial[name]:>17.1f}" if name in trial else f"{'–':>17}" for name in COLUMNS)
         lines.append(f"  {number:<8}{cells}  {'success' if trial['success'] else trial['reason']}")
     values = {name: [trial[name] for trial in trials if name in trial] for name in COLUMNS}
     cells = "".join(f"{statistics.median(values[name]):>17.1f}" if values[name] else f"{'–':>17}" for name in COLUMNS)
-    succeeded = sum(trial["success"] for trial in trials)
-    return "\n".join([*lines, f"  {'median':<8}{cells}  {succeeded} of {len(trials)} succeeded"])
+    return "\n".join([*lines, f"  {'median':<8}{cells}"])
 
 
 def _trials(text: str) -> int:

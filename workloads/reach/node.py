@@ -1,6 +1,5 @@
 """What the processes with one thread have in common."""
 
-import ctypes
 import signal
 import sys
 import threading
@@ -9,18 +8,13 @@ from contextlib import closing
 
 import taut
 
+from ..threads import call_thread
 from .bus import Bus, BusError, open_bus
 from .options import Options
 
 JOIN_S = 15.0
 """So long for the others to come up."""
 Stop = threading.Event
-PR_SET_NAME = 15  # linux/prctl.h
-
-
-def call_thread(name: str) -> None:
-    """Names the calling thread for the kernel, and so for recordings; Python does not before 3.14."""
-    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode()[:15])
 
 
 def main(name: str, run: Callable[[Options, Bus, Stop], None], chosen: Options) -> int:

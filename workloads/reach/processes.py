@@ -18,8 +18,9 @@ from .options import Options
 from .ros2 import environment as ros2
 
 NODES = ("simulator", "state_publisher", "planner")
-START_S = 30.0
-TRIAL_S = 40.0
+START_S = 60.0
+"""Beside other work a process takes its time to start: Python, MuJoCo and OMPL are loaded first."""
+TRIAL_S = 60.0
 """A trial and the client's start are over within."""
 ROOT = Path(__file__).resolve().parents[2]
 PR_SET_PDEATHSIG = 1  # linux/prctl.h

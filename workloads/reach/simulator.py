@@ -15,8 +15,9 @@ from queue import SimpleQueue
 import numpy as np
 import taut
 
+from ..threads import call_thread
 from . import messages as m
-from . import node, options, topics
+from . import options, topics
 from .arm import JOINTS
 from .bus import Bus, BusError, open_bus
 from .control import PERIOD_NS, Controller, Follow
@@ -63,7 +64,7 @@ class Simulator:
 
     def control(self) -> None:
         """The control thread."""
-        node.call_thread("control")
+        call_thread("control")
         try:
             self._prepare()
         except OSError as refused:
@@ -124,7 +125,7 @@ class Simulator:
 
     def publish(self, bus: Bus) -> None:
         """The publishing thread."""
-        node.call_thread("publish")
+        call_thread("publish")
         joint_states = bus.publisher(topics.JOINT_STATES)
         feedback, result = bus.publisher(topics.FOLLOW_FEEDBACK), bus.publisher(topics.FOLLOW_RESULT)
         taut.prepare_thread()
@@ -143,7 +144,7 @@ class Simulator:
 
     def take(self, bus: Bus) -> None:
         """The thread that takes messages."""
-        node.call_thread("take")
+        call_thread("take")
         accepted, reset = bus.publisher(topics.FOLLOW_ACCEPTED), bus.publisher(topics.RESET_DONE)
         bus.subscribe(topics.FOLLOW_GOAL, lambda request: self._follow(request, accepted))
         bus.subscribe(topics.RESET, lambda request: self._reset(request, reset))
@@ -176,7 +177,7 @@ def main() -> int:
     simulator = Simulator(options.chosen(parser.parse_args()))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: simulator.stop.set())
-    node.call_thread("simulator")
+    call_thread("simulator")
     # The publishing thread must not hold the interpreter for CPython's usual 5 ms while the control thread is due.
     sys.setswitchinterval(0.0005)
     try:

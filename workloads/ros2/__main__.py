@@ -5,6 +5,7 @@ The planner also updates its map, in the same executor: twice a second a plan is
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -32,8 +33,16 @@ def main() -> int:
     # A robot on the same network is not disturbed, and does not disturb.
     environment = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", **os.environ}
     command = [sys.executable, "-m", "workloads.ros2", "--duration", f"{args.duration:g}", "--node"]
-    nodes = [subprocess.Popen([*command, role], env=environment) for role in ROLES]
-    return int(any([node.wait() for node in nodes]))
+    nodes = {role: subprocess.Popen([*command, role], env=environment) for role in ROLES}
+    codes = {role: node.wait() for role, node in nodes.items()}
+    failed = [f"the {role} {how(code)}" for role, code in codes.items() if code]
+    print(f"ros2: failed: {', '.join(failed)}" if failed else f"ros2: {len(nodes)} nodes ran for {args.duration:g} s")
+    return int(bool(failed))
+
+
+def how(code: int) -> str:
+    """A process ended."""
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
 def work(seconds: float) -> None:

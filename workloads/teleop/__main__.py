@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 from .. import times
+from ..threads import call_thread
 from .cnde import RECEIVERS
 from .companions import COMPANIONS
 from .hosts import Hosts
@@ -22,6 +23,7 @@ WIRES = ["plain", "rough", "heavy"]
 
 def main() -> int:
     options_given = _parse()
+    call_thread("teleop")
     try:
         from . import system
         from .processes import StartError

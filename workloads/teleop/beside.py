@@ -10,7 +10,6 @@ this time, five times a second, above the follower's priority and below the guar
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import random
 import select
@@ -19,14 +18,15 @@ import sys
 import time
 from collections import deque
 
+from ..threads import call_thread
+
 RELAY_PRIORITY, HOG_PRIORITY = 50, 25
 PERIOD_S = 0.2
 
 
 def main() -> None:
     role, *words = sys.argv[1:]
-    name = ctypes.create_string_buffer(role.encode())
-    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+    call_thread(role)
     if role == "relay":
         _ask_for(RELAY_PRIORITY)
         fd, address, port, delay_us, jitter_us = words

@@ -37,6 +37,7 @@ class ArmClient:
         state_port: int,
         receiver: str,
         hopeless: Callable[[], bool] = lambda: False,
+        role: str = "arm",
     ) -> None:
         self._hopeless = hopeless
         self.on_state: Callable[[State], None] = lambda _: None
@@ -46,7 +47,7 @@ class ArmClient:
         self._proxy = xmlrpc.client.ServerProxy(f"http://{host}:{command_port}", allow_none=True)
         self._stream = StateStream(host, state_port, receiver)
         self.receiver = self._stream.receiver
-        self._thread = threading.Thread(target=self._receive, name="state-receiver", daemon=True)
+        self._thread = threading.Thread(target=self._receive, name=f"{role}-stream", daemon=True)
 
     def start(self) -> None:
         """Ask for the state stream and receive it from now on."""

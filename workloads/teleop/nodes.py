@@ -60,7 +60,7 @@ class LeaderNode:
 
     def __init__(self, client: ArmClient, bus: Topics, ledger: Ledger) -> None:
         self._client, self._bus, self._ledger = client, bus, ledger
-        self.loop = PublishLoop("leader-publish", self._publish)
+        self.loop = PublishLoop("leader-node", self._publish)
 
     def _publish(self) -> None:
         message_id = self._ledger.produce()
@@ -80,8 +80,8 @@ class SystemStateManager:
     def __init__(self, bus: Subscriptions) -> None:
         self.newest: dict[str, RobotState] = {}
         self._callbacks: list[Callable[[RobotState], None]] = []
-        bus.subscribe(LEADER_STATE, "system-state-leader", self._on_state)
-        bus.subscribe(FOLLOWER_STATE, "system-state-follower", self._on_state)
+        bus.subscribe(LEADER_STATE, "ssm-leader", self._on_state)
+        bus.subscribe(FOLLOWER_STATE, "ssm-follower", self._on_state)
 
     def on_change(self, callback: Callable[[RobotState], None]) -> None:
         self._callbacks.append(callback)
@@ -126,8 +126,8 @@ class FollowerNode:
         self._sdk_lock = threading.Lock()
         taut.name_lock("sdk_lock", self._sdk_lock)
         self._servo_mode = False
-        self.loop = PublishLoop("follower-publish", self._publish)
-        bus.subscribe(FOLLOWER_COMMAND, "follower-command", self._on_command)
+        self.loop = PublishLoop("follower-node", self._publish)
+        bus.subscribe(FOLLOWER_COMMAND, "follower-write", self._on_command)
 
     def _publish(self) -> None:
         self._guard.tick(time.monotonic_ns())

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 
+from ..threads import call_thread
 from . import desk
 from .links import Control, Link
 
@@ -19,6 +20,7 @@ from .links import Control, Link
 def main() -> int:
     settings = json.loads(sys.argv[2])
     die_with_parent(settings["parent"])
+    call_thread("teleop-desk")
     # Ctrl-C reaches the whole group; the main process decides what comes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ends = {name: socket.socket(fileno=fd) for name, fd in settings["fds"].items()}

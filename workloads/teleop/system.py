@@ -71,7 +71,7 @@ def _in_one_process(
     options: Options, stop: threading.Event, arms: list[processes.ArmProcess]
 ) -> tuple[float, dict[str, object]]:
     """The source arrangement; its seconds, and what its parts counted."""
-    with _client(arms[0], options, stop) as leader, _client(arms[1], options, stop) as follower:
+    with _client(arms[0], "leader", options, stop) as leader, _client(arms[1], "follower", options, stop) as follower:
         try:
             # Both have been asked: they get ready at the same time.
             for arm in (leader, follower):
@@ -136,14 +136,14 @@ def _head(options: Options, ran_s: float) -> dict[str, object]:
 
 
 @contextmanager
-def _client(arm: processes.ArmProcess, options: Options, stop: threading.Event) -> Iterator[ArmClient]:
+def _client(arm: processes.ArmProcess, role: str, options: Options, stop: threading.Event) -> Iterator[ArmClient]:
     """A client that has asked the arm for its states, ended on leaving."""
 
     def hopeless() -> bool:
         return stop.is_set() or arm.process.poll() is not None
 
     try:
-        client = ArmClient(HOST, arm.command_port, arm.state_port, options.receiver, hopeless)
+        client = ArmClient(HOST, arm.command_port, arm.state_port, options.receiver, hopeless, role)
     except OSError as failure:
         raise processes.StartError(f"cannot connect to the {arm.name}: {failure}") from failure
     try:

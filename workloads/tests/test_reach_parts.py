@@ -6,6 +6,7 @@ import pytest
 for package in ("mujoco", "ompl", "ruckig", "cyclonedds", "taut"):
     pytest.importorskip(package, reason=f"{package} is not installed")
 
+from workloads.reach import __main__ as command  # noqa: E402
 from workloads.reach import messages as m  # noqa: E402
 from workloads.reach.arm import MAX_ACCELERATION_RAD_S2, MAX_SPEED_RAD_S, Arm  # noqa: E402
 from workloads.reach.control import PERIOD_NS, Controller, Follow  # noqa: E402
@@ -146,3 +147,10 @@ def test_the_throttle_backs_off_while_control_is_late_and_comes_back() -> None:
     for _ in range(300):
         throttle.control_waited(0.001)
     assert throttle.interval_s == SHORTEST_S
+
+
+def test_the_first_line_says_how_the_trials_ended() -> None:
+    good, bad = {"success": True}, {"success": False, "reason": "execution_failed: control stalled"}
+    assert command.table([good, good]).splitlines()[0] == "reach: 2 of 2 trials succeeded"
+    first = command.table([good, bad, bad]).splitlines()[0]
+    assert first == "reach: failed: trial 2: execution_failed: control stalled; 1 of 3 trials succeeded"

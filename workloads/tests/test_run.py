@@ -1,5 +1,6 @@
 """The ledger, and whole runs of the workload with its processes."""
 
+import contextlib
 import json
 import os
 import signal
@@ -241,3 +242,30 @@ def test_what_is_not_there_is_refused(choice: list[str]) -> None:
     run = start("teleop", *choice)
     _, err = run.communicate(timeout=600)
     assert run.returncode == 2 and choice[1] in err
+
+
+def test_names_of_threads_and_processes_tell_their_role(tmp_path: Path) -> None:
+    source = {
+        *("teleop", "leader-stream", "follower-stream", "ssm-leader", "ssm-follower"),
+        *("leader-node", "follower-node", "follower-write", "annotate", "trace", "record", "broadcast"),
+    }
+    split = {"arm-leader", "arm-follower", "teleop-leader", "teleop-follower", "teleop-guard", "teleop-desk"}
+    # As under a recorder, when taut names the threads.
+    run = start("teleop", "--duration", "600", "--companions", "all", TAUT_SESSION=str(tmp_path))
+    # Beside numpy's own.
+    until(lambda: called(f"/proc/{run.pid}/task/*/comm") >= source)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=600)
+    run = start("teleop", "--duration", "600", "--companions", "all", *RIGHT)
+    until(lambda: {name for child in children(run.pid) for name in called(f"/proc/{child}/comm")} == split)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=600)
+
+
+def called(pattern: str) -> set[str]:
+    """The names in these files; a thread that ends meanwhile has none."""
+    names = set()
+    for path in Path("/").glob(pattern[1:]):
+        with contextlib.suppress(OSError):
+            names.add(path.read_text().strip())
+    return names

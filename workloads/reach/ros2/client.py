@@ -26,6 +26,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from ... import times
+from ...threads import call_thread
 from ..arm import Arm
 from ..trial import GOAL_M, HOME_RAD, HOME_S, Heard, at_goal, rounded
 from . import names, node
@@ -151,7 +152,7 @@ def run(client: Client, asked: argparse.Namespace, step: Callable[[float], Any],
 
 def main() -> int:
     asked, stop = arguments(), node.stopping()
-    node.call_thread("client")
+    call_thread("client")
     rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
     executor = SingleThreadedExecutor()
     client = Client(asked.cancel_after)

@@ -1,6 +1,5 @@
 """What the nodes have in common: options as parameters, and a process with one node and one thread."""
 
-import ctypes
 import signal
 import sys
 import threading
@@ -14,11 +13,11 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
+from ...threads import call_thread
 from ..options import Options
 
 JOIN_S = 25.0
 """So long for the others to come up."""
-PR_SET_NAME = 15  # linux/prctl.h
 
 
 class NotThere(Exception):
@@ -54,11 +53,6 @@ def until(condition: Callable[[], Any], step: Callable[[float], Any], stop: thre
         if time.monotonic() > deadline_s:
             raise NotThere(f"{what} after {JOIN_S:g} s")
         step(0.05)
-
-
-def call_thread(name: str) -> None:
-    """Names the calling thread for the kernel, and so for recordings."""
-    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode()[:15])
 
 
 def stopping() -> threading.Event:

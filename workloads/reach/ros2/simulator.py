@@ -12,6 +12,7 @@ from rclpy.node import Node
 from reach_msgs.action import Follow
 from std_srvs.srv import Trigger
 
+from ...threads import call_thread
 from ..trajectory import Trajectory
 from . import names, node
 from .controller import JOINTS, Controller, ControllerError, News
@@ -40,7 +41,7 @@ class Simulator(Node):  # type: ignore[misc]
 
     def listen(self) -> None:
         """A thread of its own: what the controller says goes into the executor."""
-        node.call_thread("news")
+        call_thread("news")
         while not self.closed.is_set():
             kind, news = self.controller.news()
             if kind != Controller.NONE:

@@ -10,6 +10,7 @@ import rclpy
 from rclpy.executors import MultiThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
+from ...threads import call_thread
 from . import node
 from .client import Client, arguments, run
 from .planner import PlannerNode
@@ -21,7 +22,7 @@ THREADS = 4
 
 def main() -> int:
     asked, stop = arguments(), node.stopping()
-    node.call_thread("client")
+    call_thread("client")
     sys.setswitchinterval(0.0005)
     rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
     executor = MultiThreadedExecutor(THREADS)
