@@ -89,11 +89,11 @@ fn of_chain(comparison: &Comparison, chain: &Compared, recordings: &[Named<'_>])
 
 /// How late: one row a run.
 fn delays(comparison: &Comparison, chain: &Compared) -> Table {
-    let head = ["recording", "n", "p50", "p90", "p99", "p99.9", "max", "PDV p99", "p50 by", "p99 by"];
-    let mut table = Table::new(head).priorities([0, 5, 0, 3, 0, 2, 1, 4, 0, 0]);
-    table.columns[4].bar = true;
+    let head = ["recording", "n", "p50", "p90", "p95", "p99", "p99.9", "max", "PDV p99", "p50 ratio", "p99 ratio"];
+    let mut table = Table::new(head).priorities([0, 5, 0, 3, 0, 0, 2, 1, 4, 0, 0]);
+    table.columns[5].bar = true;
     let first = comparison.short(&chain.runs[0]);
-    table.caption = format!("End to end; the last two columns are factors of the figures of {first}").into();
+    table.caption = format!("End to end. Ratio: to the same figure of {first}").into();
     for (at, side) in chain.runs.iter().enumerate() {
         let d = &side.end_to_end;
         let factor = |of: Option<f64>| match of {
@@ -105,6 +105,7 @@ fn delays(comparison: &Comparison, chain: &Compared) -> Table {
             Cell::Count(d.n),
             Cell::time(d.p50_ns),
             Cell::time(d.p90_ns),
+            Cell::time(d.p95_ns),
             Cell::time(d.p99_ns),
             Cell::time(d.p999_ns),
             Cell::time(d.max_ns),
@@ -113,6 +114,7 @@ fn delays(comparison: &Comparison, chain: &Compared) -> Table {
             factor(side.p99_ratio),
         ]);
     }
+    table.without_missing();
     table
 }
 
@@ -133,7 +135,7 @@ fn by_run(comparison: &Comparison, chain: &Compared, first: &str, of_run: &[&str
 
 /// How the messages ended: one row an outcome.
 fn ends(comparison: &Comparison, chain: &Compared) -> Table {
-    let mut table = by_run(comparison, chain, "ended so", &[""]);
+    let mut table = by_run(comparison, chain, "outcome", &[""]);
     let mut row = |name: &str, of: &dyn Fn(usize, &Side) -> Cell| {
         let cells = chain.runs.iter().enumerate().map(|(at, side)| of(at, side));
         table.add([Cell::text(name)].into_iter().chain(cells));
@@ -167,16 +169,18 @@ fn trips(comparison: &Comparison, chain: &Compared) -> Table {
 /// Causes of the tail: its share, and the time in each message.
 fn causes(comparison: &Comparison, chain: &Compared) -> Table {
     let mut table = by_run(comparison, chain, "cause", &["", ", each"]);
-    table.caption = "Share of the tail's excess, and the time in each of its messages".into();
-    let all = chain.runs.iter().enumerate().flat_map(|(at, side)| {
-        let each = chain.causes.iter().map(|cause| cause.of[at].per_message_ns).sum();
-        [Cell::Count(side.tail_messages), Cell::Time(each)]
-    });
-    table.add([Cell::text("messages of the tail")].into_iter().chain(all));
+    let of_run =
+        |side: &Side| format!("{} in {}", units::quantity(side.tail_messages, "message"), comparison.short(side));
+    let messages: Vec<String> = chain.runs.iter().map(of_run).collect();
+    table.caption = format!(
+        "Share of the tail's excess, and that excess in each of its messages, on average: {}",
+        messages.join(", ")
+    )
+    .into();
     for row in &chain.causes {
         let cells = row.of.iter().flat_map(|side| match side.tail_share {
             0.0 => [Cell::Missing, Cell::Missing],
-            share => [Cell::Share(share), Cell::Time(side.per_message_ns)],
+            share => [Cell::Share(share), Cell::Time(side.excess_per_message_ns)],
         });
         table.add([Cell::text(row.cause.as_str())].into_iter().chain(cells));
     }

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_analysis::{Analysis, Chain};
+use taut_analysis::{Analysis, Cause, Chain};
 use taut_guard::ledger::Reason;
 use taut_recording::Ending;
 use taut_stats::Distribution;
 
-use crate::{Named, words};
+use crate::{Named, cause_classes, causes, words};
 
 pub use document::{comparison_document, comparison_html};
 pub use two::{TwoShown, two_document, two_html, two_json};
@@ -99,6 +99,8 @@ struct CauseSide {
     tail_share: f64,
     /// Of each of the tail's messages, on average.
     per_message_ns: u64,
+    /// The same beyond the typical message.
+    excess_per_message_ns: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -223,6 +225,7 @@ fn causes(found: &[(usize, &Chain)]) -> Vec<CauseRow> {
             let of = rows.entry(share.cause.word()).or_insert_with(|| vec![CauseSide::default(); found.len()]);
             of[at].tail_share += share.tail_share;
             of[at].per_message_ns += share.time_ns / messages;
+            of[at].excess_per_message_ns += share.excess_ns / messages;
         }
     }
     let most = |of: &[CauseSide]| of.iter().map(|side| side.tail_share).fold(0.0, f64::max);
@@ -264,6 +267,7 @@ fn figures(runs: &[Run], chains: &[Compared]) -> String {
         ),
         None => format!("{} and {}: too few messages for a median.", name(first), name(last)),
     };
+    text.extend(why(chain, [first, last].map(name)));
     let of = |side: &Side| {
         format!("{} of {} messages in {}", words::count(side.silent), words::count(side.messages), name(side))
     };
@@ -274,6 +278,19 @@ fn figures(runs: &[Run], chains: &[Compared]) -> String {
         text += &format!(" Delivered: {} in {}, {} in {}.", share(first), name(first), share(last), name(last));
     }
     text
+}
+
+/// The largest cause of the first run's tail and of the last one's, where they are known.
+fn why(chain: &Compared, [first, last]: [String; 2]) -> Option<String> {
+    let most = |at: usize| {
+        let share = |row: &&CauseRow| row.of[at].tail_share;
+        let row = chain.causes.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+        let cause = Cause::ALL[cause_classes::number(&row.cause)];
+        (cause != Cause::Unknown && share(&row) > 0.0)
+            .then(|| format!("{} ({} of the excess)", causes::noun(cause), words::percent(share(&row))))
+    };
+    let (before, after) = (most(0)?, most(chain.runs.len() - 1)?);
+    Some(format!(" The largest cause of the tail is {before} in {first}, {after} in {last}."))
 }
 
 #[cfg(test)]

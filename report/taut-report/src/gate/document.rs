@@ -43,9 +43,14 @@ fn sections(shown: &GateShown<'_>) -> Vec<Section> {
     ];
     let note =
         "The change is within a pair (Hodges–Lehmann over pairs), which need not be the difference of the medians.";
+    // Rows of figures of which none is decided are no news.
+    let (of_deciding, of_others) = match sentences::only_describes(shown.outcome) {
+        true => (Show::Page, Show::Page),
+        false => (Show::Always, Show::Folded),
+    };
     let mut sections = vec![
         Section::new(1, "", vec![Block::Findings(sides)]),
-        Section::new(1, "What decides", vec![Block::Table(figures(&deciding(shown)))]),
+        Section::new(1, "What decides", vec![Block::Table(figures(&deciding(shown)))]).shown(of_deciding),
         Section::new(1, "Share of messages that took longer", charts.into_iter().flatten().map(Block::from).collect())
             .shown(Show::Page),
         Section::new(
@@ -54,7 +59,7 @@ fn sections(shown: &GateShown<'_>) -> Vec<Section> {
             vec![Block::Table(hops(&shown.outcome.hops)), Block::Text(note.into())],
         )
         .shown(Show::Folded),
-        Section::new(1, "What does not decide", vec![Block::Table(figures(&others(shown)))]).shown(Show::Folded),
+        Section::new(1, "What does not decide", vec![Block::Table(figures(&others(shown)))]).shown(of_others),
     ];
     let is_empty = |block: &Block| matches!(block, Block::Table(table) if table.rows.is_empty());
     sections.retain(|section| section.blocks.first().is_some_and(|block| !is_empty(block)));

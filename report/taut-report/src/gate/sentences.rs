@@ -31,7 +31,7 @@ pub fn headline(shown: &GateShown<'_>) -> String {
             words::quantity(outcome.ballots.len() as u64, "figure"),
             words::quantity(outcome.pairs as u64, "pair"),
         ),
-        Verdict::NotEnoughEvidence { .. } if outcome.pairs <= FEW => description(outcome),
+        _ if only_describes(outcome) => description(outcome),
         Verdict::NotEnoughEvidence { more_pairs } => {
             format!(
                 "INCONCLUSIVE, which {}: {} do not settle it{}",
@@ -42,6 +42,11 @@ pub fn headline(shown: &GateShown<'_>) -> String {
         }
         Verdict::Invalid { reason } => format!("INVALID: {reason}"),
     }
+}
+
+/// Whether there are too few pairs for a verdict on any figure.
+pub(super) fn only_describes(outcome: &Outcome) -> bool {
+    matches!(outcome.verdict, Verdict::NotEnoughEvidence { .. }) && outcome.pairs <= FEW
 }
 
 /// What so few pairs can say: what changed most between these.
