@@ -159,7 +159,8 @@ def page(of: Results, command: str) -> str:
         ),
         "## The injector of bench/causes, its stamps ignored\n",
         f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes-proof.md](causes.md)). "
-        f"The activation that holds the message is held against what was done. Top cause right: {share(of.kinds):.1%} of "
+        "What the activation that holds the message is made of, from the message's start to its end, is held against what was done; of "
+        f"what comes before, such as a late start, the injector knows nothing. Top cause right: {share(of.kinds):.1%} of "
         f"{sum(k.injected for k in of.kinds)}; without kinds that the stamps of the same recordings do not show either, since "
         f"the machine was never idle ({', '.join(k.name for k in of.kinds if k not in of.separable) or 'none'}): "
         f"{of.share_right:.1%} of {sum(k.injected for k in of.separable)} (limit {LIMIT:.0%}).\n",
@@ -206,9 +207,8 @@ def page(of: Results, command: str) -> str:
 def throttled(quotas: list[Quota]) -> list[str]:
     """What the kernel counts of it."""
     return [
-        f"Of `throttled`, the kernel itself counts {q.counted:.0f} ms for the control group; the causes have {q.found:.0f} ms. The "
-        f"injector holds all the time in which its thread did not run for throttled, {q.measured:.0f} ms: on a busy machine that is "
-        f"waiting for a CPU too, which comes after the quota's renewal and is `preempted`.\n"
+        f"Of `throttled`, the kernel counts {q.counted:.0f} ms for the control group, {q.measured:.0f} ms of it during messages, which is "
+        f"what the injector goes by; the causes have {q.found:.0f} ms. A wait for the CPU after the quota's renewal is `preempted`.\n"
         for q in quotas
     ]
 
