@@ -145,8 +145,19 @@ pub(super) fn among(moments: &[u64]) -> Option<Part> {
         let period_ns = part.schedule.period_ns as f64;
         let by_chance = moments.len() as f64 * 2.0 * within_ns(period_ns) / span_ns as f64;
         let is_early = moments[first].saturating_sub(moments[0]) <= part.schedule.period_ns;
-        (is_early && by_chance < MOST_BY_CHANCE).then_some(part)
+        (is_early && by_chance < MOST_BY_CHANCE && is_kept(moments, &part)).then_some(part)
     })
+}
+
+/// Whether the moments of that schedule miss it each by themselves, if at all: those of sleeps for a time drift.
+fn is_kept(moments: &[u64], part: &Part) -> bool {
+    let period_ns = part.schedule.period_ns as f64;
+    let step = |pair: &[usize]| moments[pair[1]].saturating_sub(moments[pair[0]]) as f64;
+    let is_single = |step: &f64| (step / period_ns).round() == 1.0;
+    let steps: Vec<Option<f64>> = part.moments.windows(2).map(|pair| Some(step(pair)).filter(is_single)).collect();
+    let single = || steps.iter().flatten();
+    let exact = single().filter(|step| (**step - period_ns).abs() <= EXACT_NS).count();
+    exact as f64 >= STEADY_SHARE * single().count() as f64 || is_locked(&steps, period_ns)
 }
 
 /// How near to its moments a schedule of that period is kept, beside others.
