@@ -23,7 +23,7 @@ from time import monotonic_ns, thread_time_ns
 
 import taut
 
-GAP_NS, LONG_GAP_NS = 4_000, 50_000
+GAP_NS = 4_000
 BASE_WORK_NS = 2_900_000, 3_100_000
 SMALLEST_NS, LARGEST_NS = 200_000, 20_000_000
 PLACES = 4
@@ -137,7 +137,7 @@ class Progress:
     """A stretch of computation, and what was taken from it."""
 
     def __init__(self) -> None:
-        self.done_ns = self.stolen_ns = self.long_gaps_ns = 0
+        self.done_ns = self.stolen_ns = 0
         self.last_ns = 0
 
     def work(self, ns: int) -> None:
@@ -166,8 +166,6 @@ class Progress:
 
     def gap(self, ns: int) -> None:
         self.stolen_ns += ns
-        if ns > LONG_GAP_NS:
-            self.long_gaps_ns += ns
 
 
 # ---- agents: threads and processes that act when rung for
@@ -374,6 +372,12 @@ class Throttle(Kind):
         members = "cgroup.procs" if self.is_v2 else "tasks"
         (self.cgroup / members).write_text(str(os.getpid()))
         self.progress = Progress()
+        self.taken_ns = 0
+
+    def throttled_ns(self) -> int:
+        """By the kernel's own count for the group: a wait for the CPU that others have is none of it."""
+        counts = dict(line.split() for line in (self.cgroup / "cpu.stat").read_text().splitlines())
+        return int(counts["throttled_usec"]) * 1000 if self.is_v2 else int(counts["throttled_time"])
 
     def limit(self, period_ns: int | None) -> None:
         quota_us, period_us = self.quota_ns // 1000, min(max((period_ns or 0) // 1000, 1000), 1_000_000)
@@ -387,9 +391,11 @@ class Throttle(Kind):
 
     def strike(self, ns: int) -> None:
         # Here, not before the message: its other work would use the quota up.
+        before_ns = self.throttled_ns()
         self.limit(ns + self.quota_ns)
         self.usual()
         self.limit(None)
+        self.taken_ns = self.throttled_ns() - before_ns
 
     def usual(self) -> None:
         self.progress = Progress()
@@ -400,7 +406,7 @@ class Throttle(Kind):
         self.progress.work(self.work_ns + self.step_ns)
 
     def settle(self) -> int:
-        return self.progress.long_gaps_ns
+        return self.taken_ns
 
 
 class Flood(Kind):

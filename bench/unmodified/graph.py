@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import runs
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
 
 # A graph of a timer and one client, apart from any other on this machine.
 GRAPH = """
@@ -32,8 +36,11 @@ LATENCY = 8
 SAME_CYCLE_US = 5_000
 
 
-# The moment that it is signalled is noted after the driver's start and before its wake; clocks are read in µs.
+# The moment that it is signalled is noted after the driver's start and before its wake. That it is awake is noted after its first call,
+# the read of its eventfd. Clocks are read in µs.
 WITHIN_US = 5
+# A system call ends: docs/reference/recording.md.
+CALL_ENDS = 9
 
 
 @dataclass
@@ -44,12 +51,14 @@ class Graph:
     printed: list[int]
     from_wake: list[float]
     from_start: list[float]
+    # How long after its start its first call had ended, µs: as a rule a few, more if interrupts come between.
+    read: list[float]
 
     @property
     def within(self) -> int:
         """Cycles of which the printed figure lies between the two."""
-        cycles = zip(self.from_wake, self.printed, self.from_start, strict=False)
-        return sum(least - WITHIN_US <= printed <= most + WITHIN_US for least, printed, most in cycles)
+        cycles = zip(self.from_wake, self.printed, self.from_start, self.read, strict=True)
+        return sum(least - WITHIN_US <= printed <= most + read + WITHIN_US for least, printed, most, read in cycles)
 
     @property
     def holds(self) -> bool:
@@ -70,29 +79,45 @@ def graph(taut: str, folder: Path) -> Graph | None:
         if line[LATENCY].strip():
             logged.append((now_us, int(line[LATENCY])))
     from_wake, from_start = {}, {}
+    thread = ""
     for hop in runs.hops(taut, recording):
         awake_ns, took_us = hop["start_ns"] + hop["duration_ns"], hop["duration_ns"] / 1000
         if hop["chain"].startswith("jack_metro ") and hop["hop"] == 1:
             from_wake[awake_ns] = took_us
+            thread = hop["to_thread"]
         if " timer " in hop["chain"] and "→ jack_metro" in hop["chain"] and hop["hop"] == 2:
             from_start[awake_ns] = took_us
-    found = [
-        (awake_ns / 1000 - took_us, from_wake[awake_ns], took_us)
-        for awake_ns, took_us in sorted(from_start.items())
-        if awake_ns in from_wake
-    ]
+    ends = call_ends(recording, int(thread.rsplit("/", 1)[-1] or 0))
+    found = []
+    for awake_ns, took_us in sorted(from_start.items()):
+        first_call = bisect_right(ends, awake_ns)
+        if awake_ns in from_wake and first_call < len(ends):
+            read_us = (ends[first_call] - awake_ns) / 1000
+            found.append((awake_ns / 1000 - took_us, from_wake[awake_ns], took_us, read_us))
     # The log has no moments: its first line is each of the cycles by turns, and the one with which most of the others are cycles, and near.
     matches = (pairs(logged, found, begin_us) for begin_us, *_ in found)
-    best = max(matches, key=lambda of: (len(of), -sum(abs(most - printed) for printed, _, most in of)))
-    return Graph(
-        len(logged), [printed for printed, *_ in best], [least for _, least, _ in best], [most for *_, most in best]
-    )
+    best = max(matches, key=lambda of: (len(of), -sum(abs(most - printed) for printed, _, most, _ in of)))
+    return Graph(len(logged), *map(list, zip(*best, strict=True)))
+
+
+def call_ends(recording: Path, thread: int) -> list[int]:
+    """When each system call of that thread ended."""
+    ends = []
+    with recording.open("rb") as file:
+        for *_, batch in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages(
+            "/taut/raw/kernel"
+        ):
+            times = accumulate(batch.delta_ns, initial=batch.first_ns)
+            next(times)
+            rows = zip(times, batch.tid, batch.event, strict=True)
+            ends += [time_ns for time_ns, tid, event in rows if tid == thread and event == CALL_ENDS]
+    return sorted(ends)
 
 
 def pairs(
-    logged: list[tuple[int, int]], found: list[tuple[float, float, float]], begin_us: float
-) -> list[tuple[int, float, float]]:
-    """Of each cycle of the log that is found: what is printed, from the wake on, and from the driver's start on."""
+    logged: list[tuple[int, int]], found: list[tuple[float, float, float, float]], begin_us: float
+) -> list[tuple[int, float, float, float]]:
+    """Of each cycle of the log that is found: what is printed, from the wake on, from the driver's start on, and the first call."""
     result, at = [], 0
     for now_us, printed in logged:
         due_us = begin_us + now_us - logged[0][0]

@@ -1,9 +1,8 @@
-"""The injector of bench/causes, whose stamps are ignored: the causes of the activations of its loop against what was done to them."""
+"""The injector of bench/causes, whose stamps are ignored: the causes of its loop's activations, while they are at a message, against what
+was done to the message."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ import without_stamps
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 
+# Of a message's time, in an activation that holds it.
+WHOLE = 0.99
 CAUSES = Path(__file__).resolve().parents[1] / "causes"
 sys.path.append(str(CAUSES))
 
@@ -26,9 +27,9 @@ from cases import KINDS  # noqa: E402
 class Quota:
     """Time out of the CPU quota, ms."""
 
-    # As the injector sees it: all the time in which its thread did not run.
+    # By the injector: what the kernel counts during its messages.
     measured: float
-    # As the kernel counts it for the control group.
+    # As the kernel counts it for the control group, at the recorder's last sample of it.
     counted: float
     # By the causes of all messages.
     found: float
@@ -67,31 +68,43 @@ def of_kind(taut: str, name: str, truth: list[dict], stamped: dict, recording: P
     by_stamps = score.score(truth, stamped)
     bare = recording.with_name(f"{recording.stem}-bare.mcap")
     without_stamps.copy(recording, bare)
-    # Where each message began, by its stamp.
-    began = {hop["message"]: hop["start_ns"] for hop in runs.hops(taut, recording) if hop["hop"] == 1}
-    ids = sorted(began, key=lambda message: began[message])
-    times = [began[message] for message in ids]
-    explained = subprocess.run(
-        [taut, "explain", str(bare), "--all", "--format", "json"], capture_output=True, text=True
-    ).stdout
-    chains = [chain for chain in json.loads(explained)["chains"] if chain["is_loop"] and " sleep 4 ms" in chain["name"]]
-    if not chains:
-        return Kind(name, len(truth), 0, 0, by_stamps["injected"], by_stamps["right"], {"no loop": 1})
-    chain = max(chains, key=lambda chain: chain["messages"])
-    activations = {hop["message"]: hop["start_ns"] for hop in runs.hops(taut, bare) if hop["hop"] == 1}
-    matched = []
-    for message in chain["all"]:
-        start = activations[int(message["id"])]
-        at = bisect_right(times, start + int(message["total_ns"])) - 1
-        if at >= 0 and times[at] >= start:
-            matched.append({**message, "id": ids[at]})
-    scored = score.score(truth, {"chains": [{**chain, "all": matched}]})
+    loop = [piece for piece in runs.causes(taut, bare) if " sleep 4 ms" in piece["chain"] and "→" not in piece["chain"]]
+    by_stamps_of = [by_stamps["injected"], by_stamps["right"]]
+    if not loop:
+        return Kind(name, len(truth), 0, 0, *by_stamps_of, {"no loop": 1})
+    matched = within_messages(truth, loop)
+    scored = score.score(
+        truth, {"chains": [{"messages": len(matched), "all": matched, "hypotheses": [], "predictions": []}]}
+    )
     wrong: dict[str, int] = {}
     for failure in scored["failures"]:
         if not failure["right"]:
             wrong[failure["top"]] = wrong.get(failure["top"], 0) + 1
-    both = [by_stamps["injected"], by_stamps["right"]]
-    return Kind(name, scored["messages"], scored["injected"], scored["right"], *both, wrong)
+    return Kind(name, scored["messages"], scored["injected"], scored["right"], *by_stamps_of, wrong)
+
+
+def within_messages(truth: list[dict], pieces: list[dict]) -> list[dict]:
+    """Of each message the causes of the activation that holds it, from its start to its end: what came before and after, such as a late
+    start, the injector knows nothing of."""
+    starts = [message["start_ns"] for message in truth]
+    budgets: list[dict[str, int]] = [{} for _ in truth]
+    for piece in pieces:
+        end_ns = piece["start_ns"] + piece["duration_ns"]
+        at = max(0, bisect_right(starts, piece["start_ns"]) - 1)
+        while at < len(truth) and starts[at] < end_ns:
+            common_ns = min(end_ns, truth[at]["end_ns"]) - max(piece["start_ns"], starts[at])
+            if common_ns > 0:
+                budgets[at][piece["cause"]] = budgets[at].get(piece["cause"], 0) + common_ns
+            at += 1
+    return [
+        {
+            "id": message["id"],
+            "total_ns": sum(budget.values()),
+            "causes": [{"cause": cause, "time_ns": time_ns} for cause, time_ns in budget.items()],
+        }
+        for message, budget in zip(truth, budgets, strict=True)
+        if sum(budget.values()) >= WHOLE * (message["end_ns"] - message["start_ns"])
+    ]
 
 
 def quota(truth: list[dict], explained: dict, recording: Path) -> Quota:

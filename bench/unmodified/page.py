@@ -159,7 +159,8 @@ def page(of: Results, command: str) -> str:
         ),
         "## The injector of bench/causes, its stamps ignored\n",
         f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes-proof.md](causes.md)). "
-        f"The activation that holds the message is held against what was done. Top cause right: {share(of.kinds):.1%} of "
+        "What the activation that holds the message is made of, from the message's start to its end, is held against what was done; of "
+        f"what comes before, such as a late start, the injector knows nothing. Top cause right: {share(of.kinds):.1%} of "
         f"{sum(k.injected for k in of.kinds)}; without kinds that the stamps of the same recordings do not show either, since "
         f"the machine was never idle ({', '.join(k.name for k in of.kinds if k not in of.separable) or 'none'}): "
         f"{of.share_right:.1%} of {sum(k.injected for k in of.separable)} (limit {LIMIT:.0%}).\n",
@@ -206,9 +207,8 @@ def page(of: Results, command: str) -> str:
 def throttled(quotas: list[Quota]) -> list[str]:
     """What the kernel counts of it."""
     return [
-        f"Of `throttled`, the kernel itself counts {q.counted:.0f} ms for the control group; the causes have {q.found:.0f} ms. The "
-        f"injector holds all the time in which its thread did not run for throttled, {q.measured:.0f} ms: on a busy machine that is "
-        f"waiting for a CPU too, which comes after the quota's renewal and is `preempted`.\n"
+        f"Of `throttled`, the kernel counts {q.counted:.0f} ms for the control group, {q.measured:.0f} ms of it during messages, which is "
+        f"what the injector goes by; the causes have {q.found:.0f} ms. A wait for the CPU after the quota's renewal is `preempted`.\n"
         for q in quotas
     ]
 
@@ -225,13 +225,15 @@ def profiled(graph: Graph | None) -> list[str]:
     """The part on PipeWire."""
     if graph is None:
         return []
-    figures = [graph.printed, graph.from_wake, graph.from_start]
+    figures = [graph.printed, graph.from_wake, graph.from_start, graph.read]
     medians, most = ([f"{of(values):.0f}" for values in figures] for of in (statistics.median, max))
     return [
         "## A PipeWire graph and pw-profiler\n",
         "A timer of 21.3 ms drives one client, `jack_metro`. How late it is awake, µs: as `pw-profiler` prints it for each cycle, from "
         "the moment that the driver signals it; and in the recording from its wake on, which is later, and from the driver's start "
-        "on, which is earlier (a hop of the wake chain). Limit: 95 % of its cycles are found and lie between the two, give or take 5 µs.\n",
+        "on, which is earlier (a hop of the wake chain). A hop ends when the client's wait returns; the profiler's moment is noted after the "
+        "client has read its eventfd too, and an interrupt in between, such as a tick, is part of it: the upper end is where that call "
+        "ended. Limit: 95 % of its cycles are found and lie between the two, give or take 5 µs.\n",
         table(
             ["", "cycles", "p50, µs", "largest, µs", "between", "holds"],
             [
@@ -245,6 +247,7 @@ def profiled(graph: Graph | None) -> list[str]:
                 ],
                 ["from the wake", str(len(graph.from_wake)), medians[1], most[1], "", ""],
                 ["from the driver's start", str(len(graph.from_start)), medians[2], most[2], "", ""],
+                ["the call after it", str(len(graph.read)), medians[3], most[3], "", ""],
             ],
         ),
     ]

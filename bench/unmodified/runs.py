@@ -29,8 +29,17 @@ def report(taut: str, recording: Path) -> dict[str, Any]:
 
 def hops(taut: str, recording: Path) -> list[dict[str, Any]]:
     """Every hop of every message, those of the start-up too."""
+    return table(taut, recording, "hops")
+
+
+def causes(taut: str, recording: Path) -> list[dict[str, Any]]:
+    """Every piece of every hop with its cause."""
+    return table(taut, recording, "causes")
+
+
+def table(taut: str, recording: Path, name: str) -> list[dict[str, Any]]:
     import pyarrow.parquet
 
     tables = recording.with_suffix(".tables")
     subprocess.run([taut, "export", "parquet", str(recording), "-o", str(tables)], capture_output=True)
-    return pyarrow.parquet.read_table(tables / "hops.parquet").to_pylist()
+    return pyarrow.parquet.read_table(tables / f"{name}.parquet").to_pylist()

@@ -2,7 +2,6 @@
 
 /// Clock reads further apart than this had something between them; the loop's own step takes some 30 ns.
 const GAP_NS: u64 = 1_500;
-const LONG_GAP_NS: u64 = 50_000;
 
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
@@ -57,8 +56,6 @@ pub fn pin(cpu: usize) {
 pub struct Progress {
     /// Time in which the loop did not come round, in all.
     pub stolen_ns: u64,
-    /// The same of stretches that no interrupt explains.
-    pub long_gaps_ns: u64,
     done_ns: u64,
     /// When the loop last came round; kept so that what happens between two calls counts as well.
     last_ns: Option<u64>,
@@ -80,9 +77,6 @@ impl Progress {
                 self.done_ns += step;
             } else {
                 self.stolen_ns += step;
-                if step > LONG_GAP_NS {
-                    self.long_gaps_ns += step;
-                }
             }
             if enough(self, now) {
                 return;

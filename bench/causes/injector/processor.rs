@@ -98,6 +98,7 @@ impl Kind for Hog {
 pub struct Throttle {
     cgroup: PathBuf,
     progress: Progress,
+    taken_ns: u64,
 }
 
 const QUOTA_NS: u64 = 1_000_000;
@@ -107,7 +108,7 @@ const STEP_NS: u64 = 50_000;
 
 impl Throttle {
     pub fn new(options: &Options) -> Result<Throttle, String> {
-        let throttle = Throttle { cgroup: options.cgroup.clone(), progress: Progress::default() };
+        let throttle = Throttle { cgroup: options.cgroup.clone(), progress: Progress::default(), taken_ns: 0 };
         let members = if throttle.is_v2() { "cgroup.procs" } else { "tasks" };
         let members = throttle.cgroup.join(members);
         fs::write(&members, std::process::id().to_string()).map_err(|e| format!("{}: {e}", members.display()))?;
@@ -116,6 +117,16 @@ impl Throttle {
 
     fn is_v2(&self) -> bool {
         self.cgroup.join("cpu.max").exists()
+    }
+
+    /// For how long the group was out of its quota so far, by the kernel's own count. A wait for the CPU that others have is none of it.
+    fn throttled_ns(&self) -> u64 {
+        let counts = fs::read_to_string(self.cgroup.join("cpu.stat")).unwrap_or_default();
+        let count = |name: &str| {
+            let line = counts.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+            line.trim().parse::<u64>().ok()
+        };
+        count("throttled_time").or_else(|| Some(count("throttled_usec")? * 1000)).unwrap_or(0)
     }
 
     fn limit(&self, period_ns: Option<u64>) {
@@ -141,9 +152,11 @@ impl Kind for Throttle {
     }
     fn strike(&mut self, ns: u64) {
         // Here, not before the message: its other work would use the quota up.
+        let before_ns = self.throttled_ns();
         self.limit(Some(ns + QUOTA_NS));
         self.usual();
         self.limit(None);
+        self.taken_ns = self.throttled_ns() - before_ns;
     }
     fn usual(&mut self) {
         self.progress = Progress::default();
@@ -155,7 +168,7 @@ impl Kind for Throttle {
         }
     }
     fn settle(&mut self) -> u64 {
-        self.progress.long_gaps_ns
+        self.taken_ns
     }
 }
 

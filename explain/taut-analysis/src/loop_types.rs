@@ -39,7 +39,8 @@ pub struct Loop {
     pub response_time: Distribution,
     /// On a CPU from start until it waits again.
     pub cpu_time: Distribution,
-    /// Activations that were not done at the next release; `None` where no release is known.
+    /// Activations that were not done at the next release, or for which nothing was left to sleep for; `None` where no release is
+    /// known.
     pub overruns: Option<u64>,
     /// Releases of its schedule that it did not wait for: it went on to a later one, or ran on without sleeping. `None` without a
     /// schedule.
@@ -64,6 +65,11 @@ pub enum LoopFound {
         /// Median of what was asked for.
         asked_ns: u64,
     },
+    /// It sleeps for what is left of this time since its start.
+    RestOfPeriod {
+        /// Median.
+        asked_ns: u64,
+    },
     /// A thread wakes it.
     WokenBy {
         /// "comm/tid" of the one that does so most.
@@ -84,6 +90,7 @@ impl LoopFound {
         match self {
             LoopFound::AbsoluteTimer => "absolute_timer",
             LoopFound::RelativeTimer { .. } => "relative_timer",
+            LoopFound::RestOfPeriod { .. } => "rest_of_period",
             LoopFound::WokenBy { .. } => "woken_by",
             LoopFound::Guessed { .. } => "guessed",
         }

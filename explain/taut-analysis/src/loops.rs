@@ -74,6 +74,10 @@ fn figures_of(of: &taut_points::Loop, context: &Context<'_>) -> Loop {
     let is_busy = |pair: &&[Activation]| pair[1].release_ns.is_some_and(|release_ns| pair[0].done_ns > release_ns);
     let overruns = match of.evidence {
         LoopEvidence::AbsoluteTimer => all.iter().filter(is_late).count() as u64,
+        // Nothing was left to sleep for.
+        LoopEvidence::RestOfPeriod { asked_ns } => {
+            all.iter().filter(|one| one.done_ns.saturating_sub(one.start_ns) > asked_ns).count() as u64
+        }
         _ => all.windows(2).filter(is_busy).count() as u64,
     };
     let active_ns = all.last().zip(all.first()).map_or(0, |(last, first)| last.start_ns - first.start_ns);
@@ -85,6 +89,7 @@ fn figures_of(of: &taut_points::Loop, context: &Context<'_>) -> Loop {
         found: match of.evidence {
             LoopEvidence::AbsoluteTimer => LoopFound::AbsoluteTimer,
             LoopEvidence::RelativeTimer { asked_ns } => LoopFound::RelativeTimer { asked_ns },
+            LoopEvidence::RestOfPeriod { asked_ns } => LoopFound::RestOfPeriod { asked_ns },
             LoopEvidence::WokenBy { thread, activations } => {
                 LoopFound::WokenBy { thread: context.thread(thread).into_owned(), activations }
             }

@@ -35,7 +35,7 @@ fn rank(of: &Loop) -> u8 {
     match of.found {
         LoopFound::AbsoluteTimer => 3,
         LoopFound::WokenBy { .. } => 2,
-        LoopFound::RelativeTimer { .. } => 1,
+        LoopFound::RelativeTimer { .. } | LoopFound::RestOfPeriod { .. } => 1,
         LoopFound::Guessed { .. } => 0,
     }
 }

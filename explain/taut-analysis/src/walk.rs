@@ -33,6 +33,8 @@ const THROTTLED_IDLE_NS: u64 = 200_000;
 const SAID_PERCENT: f64 = 5.0;
 /// The kernel's count of throttled time begins a moment after the switch.
 const THROTTLED_SHARE: f64 = 0.9;
+/// A thread that runs this soon after the renewal of a quota waited for it.
+const RUNS_AFTER_RENEWAL_NS: u64 = 100_000;
 /// An idle CPU comes back faster than this, unless a quota holds the thread or the host holds the CPU.
 const SLOW_IDLE_EXIT_NS: u64 = 2_000_000;
 /// Begins the detail of oversleeping that is not the thread's timer slack.
@@ -475,14 +477,16 @@ impl Walker<'_> {
     }
 
     /// Until when a thread that lost its CPU at `start_ns` and could run waited for its control group's quota, on a CPU that was others'
-    /// meanwhile: until a quota was renewed, if the kernel counts at least as much throttled time for the group around then.
+    /// meanwhile: until a quota was renewed, if the kernel counts at least as much throttled time for the group around then. A group that
+    /// used more than its quota waits for several renewals: until the last one, if the thread ran right after that.
     fn held_until(&self, tid: i32, start_ns: u64, end_ns: u64) -> u64 {
-        let renewed_ns = self.timelines.quota_renewed(tid, start_ns, end_ns.min(self.timelines.end_ns));
+        let renewals = self.timelines.quota_renewals(tid, start_ns, end_ns.min(self.timelines.end_ns));
         let is_counted = |renewed_ns: &u64| {
             self.environment.throttled_ns(tid, start_ns, *renewed_ns)
                 >= THROTTLED_SHARE * (renewed_ns - start_ns) as f64
         };
-        renewed_ns.filter(is_counted).unwrap_or(0)
+        let last = renewals.last().filter(|renewed_ns| end_ns - **renewed_ns < RUNS_AFTER_RENEWAL_NS);
+        last.filter(|ns| is_counted(ns)).or_else(|| renewals.first().filter(|ns| is_counted(ns))).copied().unwrap_or(0)
     }
 
     fn preempted(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64) -> Piece {

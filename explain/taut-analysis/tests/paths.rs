@@ -163,6 +163,46 @@ fn a_cpu_without_any_event_while_its_tick_is_due_stood_still_whatever_comes_firs
     assert!(path[2..].iter().all(|piece| piece.1 != Cause::Hypervisor), "{path:?}");
 }
 
+/// Ticks of 4 ms on CPU 0 from 1 ms on, of a thread that nobody recorded; `until` the end of the last one.
+fn ticks(scene: &mut Scene, ticks: u64, timer: i64) {
+    for k in 0..ticks {
+        let (at, due) = (1_000 + k * 4_000, ((5_000 + k * 4_000) * US) as i64);
+        scene.event(0, at, KernelEvent::IrqEnter, 10, [0xec, 2, 0]);
+        scene.events.push((0, (at + 2) * US, KernelEvent::TimerStart, IRQ, 10, [due, due, timer << 8]));
+        scene.event(0, at + 4, KernelEvent::IrqExit, 10, [0xec, 2, 0]);
+    }
+}
+
+#[test]
+fn a_cpu_stood_still_through_a_tick_that_was_armed_before_the_recorded_thread_ran() {
+    const TICK: i64 = 0x00ff_8880_0aaa_0000;
+    let path = |vector: i64, is_recorded: bool| {
+        let mut scene = alone();
+        scene.stamps[0].1 = 50_000 * US;
+        scene.stamps[1].1 = 60_000 * US;
+        ticks(&mut scene, 12, TICK);
+        if !is_recorded {
+            // The tick at 45 ms was another thread's: it armed the next one, and that is not recorded.
+            scene.events.retain(|event| event.1 != 45_002 * US);
+        }
+        // Due at 49, 53 and 57 ms: the CPU leaves no event from 49 ms on.
+        scene.enter(0, 48_500, 10, libc::SYS_getpid, 0, 0).exit(0, 48_510, 10, libc::SYS_getpid);
+        scene.event(0, 58_000, KernelEvent::IrqEnter, 10, [0xfd, 2, 0]);
+        scene.event(0, 58_001, KernelEvent::IrqExit, 10, [0xfd, 2, 0]);
+        scene.event(0, 58_010, KernelEvent::IrqEnter, 10, [vector, 2, 0]);
+        let due = (61_000 * US) as i64;
+        scene.events.push((0, 58_012 * US, KernelEvent::TimerStart, IRQ, 10, [due, due, TICK << 8]));
+        scene.event(0, 58_014, KernelEvent::IrqExit, 10, [vector, 2, 0]);
+        scene.switch(0, 70_000, 10, S, 0);
+        scene.path()
+    };
+    let stood_still = is(8_000, Cause::Hypervisor, "the tick came late");
+    assert_eq!(path(0xec, true)[0], stood_still);
+    assert_eq!(path(0xec, false)[0], stood_still);
+    // A CPU whose tick is off (nohz_full) arms it in another interrupt when it has two threads again.
+    assert!(path(0xf6, false).iter().all(|piece| piece.1 != Cause::Hypervisor));
+}
+
 #[test]
 fn a_timer_that_comes_late_while_time_is_stolen_is_the_hosts_doing() {
     let sleep = |stolen_s: f64| {
@@ -597,6 +637,29 @@ fn a_quota_that_ran_out_is_throttled_until_it_is_renewed_also_on_a_busy_cpu() {
     assert_eq!(scene(300.0), expected);
     // Somebody else's quota.
     assert_eq!(scene(0.0), [cpu(), is(500, Cause::Preempted, "by hog/30"), cpu()]);
+}
+
+#[test]
+fn a_group_that_used_more_than_its_quota_is_throttled_for_several_renewals() {
+    let scene = |back: u64| {
+        let mut scene = alone();
+        scene.stamps[1].1 = 40_000 * US;
+        scene.switch(0, 300, 10, R, 30);
+        for us in [10_000, 20_000, 30_000] {
+            scene.events.push((1, us * US, KernelEvent::TimerExpire, IRQ, 0, [0x1000, (us * US) as i64, 1]));
+        }
+        scene.switch(0, back, 30, R, 10).switch(0, 50_000, 10, S, 0);
+        for (us, value) in [(50, 0.0), (45_000, 29_700.0)] {
+            scene.samples.push(Sample { time_ns: us * US, name: "cgroup.throttled_usec".into(), value });
+        }
+        scene.path()
+    };
+    // It runs as soon as the third renewal has paid what it owes.
+    let path = scene(30_030);
+    assert_eq!(path[1..3], [is(29_700, Cause::Throttled, ""), is(30, Cause::Preempted, "by hog/30")]);
+    // Here nothing says so: a thread that may run waits for its turn.
+    let path = scene(34_000);
+    assert_eq!(path[1..3], [is(9_700, Cause::Throttled, ""), is(24_000, Cause::Preempted, "by hog/30")]);
 }
 
 #[test]

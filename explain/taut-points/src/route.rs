@@ -51,6 +51,11 @@ pub enum LoopEvidence {
         /// The time asked for, median.
         asked_ns: u64,
     },
+    /// It sleeps for what is left of a time since its start: a late start adds to its period, what it does does not.
+    RestOfPeriod {
+        /// From a start to the moment of the next timer, median.
+        asked_ns: u64,
+    },
     /// Another thread wakes it.
     WokenBy {
         /// The one that does so most.

@@ -56,6 +56,36 @@ const YIELD: &str = "sched_yield";
 const YIELD_NS: u64 = 20_000;
 /// The vector of the local timer on x86.
 const LOCAL_TIMER: (i64, i64) = (0xec, 2);
+/// Periods of ticks: of 1000 Hz to 100 Hz.
+const TICK_PERIODS_NS: std::ops::RangeInclusive<u64> = 990_000..=10_100_000;
+/// A timer of a CPU that was armed so often in steps of its period is its tick.
+const TICK_STEPS: u32 = 8;
+/// The tick's interrupt comes this soon after a CPU runs again.
+const RUNS_AGAIN_NS: u64 = 200_000;
+
+/// A timer that a CPU arms in interrupts.
+#[derive(Default)]
+struct Tick {
+    due_ns: u64,
+    period_ns: u64,
+    /// In how many steps of that, one after the other.
+    steps: u32,
+}
+
+impl Tick {
+    /// Takes when it is due next; its period, once it is known.
+    fn armed(&mut self, due_ns: u64) -> Option<u64> {
+        let step = due_ns.saturating_sub(std::mem::replace(&mut self.due_ns, due_ns));
+        if step > 0 && step != due_ns {
+            match self.period_ns {
+                period_ns if period_ns > 0 && step.is_multiple_of(period_ns) => self.steps += 1,
+                period_ns if period_ns == 0 || step < period_ns => (self.period_ns, self.steps) = (step, 0),
+                _ => self.steps = 0,
+            }
+        }
+        (self.steps >= TICK_STEPS && TICK_PERIODS_NS.contains(&self.period_ns)).then_some(self.period_ns)
+    }
+}
 
 /// ThreadState of the replay that the result does not need.
 #[derive(Default)]
@@ -73,6 +103,10 @@ struct Replay {
     nested: Vec<Vec<Interrupt>>,
     /// Of each CPU: when its tick is due.
     ticks: Vec<u64>,
+    /// By CPU and address: timers that it armed in its timer's interrupt. The kernel's events do not say which is the tick.
+    in_interrupts: HashMap<(u16, u64), Tick>,
+    /// Of each CPU: the last stretch without an event that a tick may have been due in.
+    gaps: Vec<(u64, u64)>,
     /// Of each CPU: when its current thread was last seen about to leave.
     leaving: Vec<u64>,
     /// Of each CPU: the last event.
@@ -182,7 +216,10 @@ impl Replay {
                     self.thread(event.tid).works.push(Work { start_ns: time, ..work });
                 }
             }
-            Some(TimerStart) if event.flags & HARD_IRQ != 0 => *slot(&mut self.ticks, event.cpu) = event.arg0 as u64,
+            Some(TimerStart) if event.flags & HARD_IRQ != 0 => {
+                self.tick_armed(event);
+                *slot(&mut self.ticks, event.cpu) = event.arg0 as u64;
+            }
             Some(IrqEnter) => {
                 if (event.arg0, event.arg1) == LOCAL_TIMER {
                     self.tick_comes(event.cpu, time);
@@ -378,6 +415,8 @@ impl Replay {
     /// A timer that a recorded thread armed belongs to that thread, and to the one that it wakes.
     fn timer_fires(&mut self, event: &Event) {
         let (time, address) = (event.time_ns, event.arg0 as u64 & ADDRESS);
+        // The firing of ticks is not recorded.
+        self.in_interrupts.remove(&(event.cpu, address));
         if event.arg2 == 1 {
             let (host, _) = host_and_cpu(event.cpu);
             self.result.quota_renewals.entry(host).or_default().push(time);
@@ -457,6 +496,9 @@ impl Replay {
     fn stands_still(&mut self, event: &Event) {
         let (due_ns, seen_ns) = (*slot(&mut self.ticks, event.cpu), *slot(&mut self.seen, event.cpu));
         let is_late = event.time_ns > due_ns.saturating_add(LATE_TICK_NS);
+        if seen_ns > 0 && event.time_ns.saturating_sub(seen_ns) > LATE_TICK_NS {
+            *slot(&mut self.gaps, event.cpu) = (seen_ns, event.time_ns);
+        }
         if due_ns == 0 || seen_ns > due_ns || !is_late || !self.nested(event.cpu).is_empty() {
             return;
         }
@@ -467,6 +509,34 @@ impl Replay {
             cpu.interrupts.push(Interrupt { start_ns, end_ns, number: 0, kind: STALL });
             // When it comes, it is late by this stall.
             *slot(&mut self.ticks, event.cpu) = 0;
+        }
+    }
+
+    /// A tick is armed only while a recorded thread runs, so it may be unknown when the one was due that comes now. Ticks are a period
+    /// apart: if one was due in the stretch without an event that ended just now, the CPU did not run from then on.
+    fn tick_armed(&mut self, event: &Event) {
+        let is_timers = |of: &Interrupt| (i64::from(of.number), i64::from(of.kind)) == LOCAL_TIMER;
+        let address = (u64::from(event.arg2_high) << 32 | u64::from(event.arg2 as u32)) >> 8;
+        if address == 0 || !self.nested(event.cpu).iter().any(is_timers) {
+            return;
+        }
+        let next_ns = event.arg0 as u64;
+        let tick = self.in_interrupts.entry((event.cpu, address)).or_default();
+        let (Some(period_ns), (from_ns, to_ns)) = (tick.armed(next_ns), *slot(&mut self.gaps, event.cpu)) else {
+            return;
+        };
+        let last_ns = next_ns.saturating_sub(period_ns);
+        let due_ns = last_ns - last_ns.saturating_sub(from_ns + 1) / period_ns * period_ns;
+        if due_ns <= from_ns || due_ns + LATE_TICK_NS >= to_ns || event.time_ns - to_ns > RUNS_AGAIN_NS {
+            return;
+        }
+        let cpu = self.cpu(event.cpu);
+        let is_idle = cpu.occupants.last().is_none_or(|(since, tid)| *tid == 0 || *since > due_ns);
+        let at = cpu.interrupts.partition_point(|interrupt| interrupt.start_ns < due_ns);
+        let is_free = cpu.interrupts.get(at).is_none_or(|next| next.start_ns >= to_ns)
+            && at.checked_sub(1).is_none_or(|before| cpu.interrupts[before].end_ns <= due_ns);
+        if !is_idle && is_free {
+            cpu.interrupts.insert(at, Interrupt { start_ns: due_ns, end_ns: to_ns, number: 0, kind: STALL });
         }
     }
 

@@ -104,11 +104,11 @@ impl Timelines {
         occupants.get(at) == Some(&(at_ns, 0))
     }
 
-    /// When some control group's CPU quota was renewed in that stretch on the thread's host, the first time.
-    pub fn quota_renewed(&self, tid: i32, from_ns: u64, to_ns: u64) -> Option<u64> {
-        let renewals = self.quota_renewals.get(&host_of(tid))?;
-        let at = renewals.partition_point(|renewed_ns| *renewed_ns <= from_ns);
-        renewals.get(at).copied().filter(|renewed_ns| *renewed_ns <= to_ns)
+    /// When some control group's CPU quota was renewed in that stretch on the thread's host.
+    pub fn quota_renewals(&self, tid: i32, from_ns: u64, to_ns: u64) -> &[u64] {
+        let renewals = self.quota_renewals.get(&host_of(tid)).map_or(&[][..], |all| all);
+        let place = |ns: u64| renewals.partition_point(|renewed_ns| *renewed_ns <= ns);
+        &renewals[place(from_ns)..place(to_ns.max(from_ns))]
     }
 
     /// Whether a quota held some thread of that one's host back in that stretch: it could run on, and was left for the idle task.

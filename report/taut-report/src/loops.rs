@@ -61,22 +61,38 @@ fn named(of: &Loop) -> String {
 }
 
 fn runs(of: &Loop) -> String {
-    let (who, rate) = (named(of), hertz(of.period_ns));
+    let who = named(of);
+    // Without a schedule the median period is not what its rate comes from.
+    let rate = match (&of.found, of.rate_hz) {
+        (LoopFound::RelativeTimer { .. } | LoopFound::RestOfPeriod { .. }, Some(hz)) if hz > 0.0 => {
+            hertz((1e9 / hz) as u64)
+        }
+        _ => hertz(of.period_ns),
+    };
     match &of.found {
         LoopFound::AbsoluteTimer => format!("{who} runs at {rate}."),
         LoopFound::RelativeTimer { asked_ns } => {
-            let drift = match of.period_ns.saturating_sub(*asked_ns) {
-                0 => String::new(),
-                more => format!(": each period is {} longer than that", duration(more)),
-            };
-            format!("{who} sleeps for {} and runs at {rate}{drift}.", duration(*asked_ns))
+            format!("{who} sleeps for {} and runs at {rate}{}.", duration(*asked_ns), drift(of, *asked_ns))
         }
+        LoopFound::RestOfPeriod { asked_ns } => format!(
+            "{who} sleeps for what is left of {} since its start and runs at {rate}{}.",
+            duration(*asked_ns),
+            drift(of, *asked_ns)
+        ),
         LoopFound::WokenBy { thread, .. } => format!("{who} runs at {rate}, woken by {thread}."),
         LoopFound::Guessed { error_ns } => format!(
             "{who} runs every {} ± {}; what releases it is not recorded.",
             duration(of.period_ns),
             duration(*error_ns)
         ),
+    }
+}
+
+/// What its periods are longer by than the time that its sleeps are for.
+fn drift(of: &Loop, asked_ns: u64) -> String {
+    match of.period_ns.saturating_sub(asked_ns) {
+        0 => String::new(),
+        more => format!(": half of its periods are at least {} longer than that", duration(more)),
     }
 }
 
@@ -101,7 +117,8 @@ fn late(of: &Loop) -> Option<String> {
 }
 
 fn overruns(of: &Loop) -> Option<String> {
-    let overruns = of.overruns.filter(|_| matches!(of.found, LoopFound::AbsoluteTimer))?;
+    let overruns =
+        of.overruns.filter(|_| matches!(of.found, LoopFound::AbsoluteTimer | LoopFound::RestOfPeriod { .. }))?;
     let skipped = match of.skipped {
         Some(1) => ", and 1 was skipped".to_owned(),
         Some(n @ 2..) => format!(", and {} were skipped", count(n)),
@@ -166,6 +183,11 @@ fn description(of: &Loop) -> String {
         LoopFound::AbsoluteTimer => format!("its timer keeps a schedule of {}", duration(of.period_ns)),
         LoopFound::RelativeTimer { asked_ns } => format!(
             "it sleeps for {} each time, so that what it does in between adds to its period of {}",
+            duration(*asked_ns),
+            duration(of.period_ns)
+        ),
+        LoopFound::RestOfPeriod { asked_ns } => format!(
+            "it sleeps for what is left of {} since its start, so that a late start adds to its period of {}",
             duration(*asked_ns),
             duration(of.period_ns)
         ),
@@ -267,9 +289,9 @@ fn table(loops: &[Loop]) -> Table {
 pub(crate) struct LoopShown<'a> {
     #[serde(flatten)]
     of: &'a Loop,
-    /// How it was found: "absolute_timer", "relative_timer", "woken_by" or "guessed".
+    /// How it was found: "absolute_timer", "relative_timer", "rest_of_period", "woken_by" or "guessed".
     evidence: &'static str,
-    /// Of a relative timer: the time asked for, median.
+    /// Of a relative timer: the time asked for, median. Of the rest of a period: the period asked for.
     asked_ns: Option<u64>,
     /// Of one that is woken: the thread that does so most.
     woken_by: Option<&'a str>,
@@ -284,7 +306,7 @@ pub(crate) struct LoopShown<'a> {
 pub(crate) fn shown(of: &Loop) -> LoopShown<'_> {
     let (asked_ns, woken_by, error_ns) = match &of.found {
         LoopFound::AbsoluteTimer => (None, None, None),
-        LoopFound::RelativeTimer { asked_ns } => (Some(*asked_ns), None, None),
+        LoopFound::RelativeTimer { asked_ns } | LoopFound::RestOfPeriod { asked_ns } => (Some(*asked_ns), None, None),
         LoopFound::WokenBy { thread, .. } => (None, Some(thread.as_str()), None),
         LoopFound::Guessed { error_ns } => (None, None, Some(*error_ns)),
     };

@@ -4,7 +4,7 @@
 use taut_timelines::Call;
 
 use super::{
-    schedule::{self, Part, middle},
+    schedule::{self, Part, middle, spread},
     waits::Waker,
     worker::{self, Run, Worker},
 };
@@ -22,6 +22,8 @@ const MOST_UNEVEN: f64 = 20.0;
 const SLEEP_STEADY: f64 = 0.02;
 /// … or this: some programs compute the length, and that takes time.
 const SLEEP_STEADY_NS: f64 = 20_000.0;
+/// Sleeps for the rest of a period: from start to the next timer's moment it is that much steadier than how long they are.
+const STEADIER: f64 = 0.7;
 /// The middle four fifths of a loop's intervals lie within this share of their median.
 const STEADY: f64 = 0.3;
 
@@ -60,7 +62,26 @@ pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
     if merged.len() > 1 {
         return merged;
     }
-    asleep(worker, &timed).map_or(several, |found| vec![found])
+    let found = amid_sleeps(worker, &timed).or_else(|| asleep(worker, &timed));
+    found.map_or(several, |found| vec![found])
+}
+
+/// It keeps a schedule, and sleeps for other times in between: those sleeps are part of its activations.
+fn amid_sleeps(worker: &mut Worker, timed: &[usize]) -> Option<Found> {
+    // Elsewhere the other waits are for other work.
+    if worker.site.kind() != Some(Call::Sleep) {
+        return None;
+    }
+    let asked: Vec<u64> = timed.iter().filter_map(|at| worker::timer(worker.runs[*at].waker)).map(|of| of.0).collect();
+    let Part { schedule, moments } = schedule::among(&asked)?;
+    let its: Vec<usize> = moments.iter().map(|at| timed[*at]).collect();
+    let first = *its.first()?;
+    let is_its = |at: &usize| worker.runs[*at].waker == Waker::Past || its.binary_search(at).is_ok();
+    let kept: Vec<usize> = (first..worker.runs.len()).filter(is_its).collect();
+    worker.keep_only(&kept);
+    let mut found = Found { runs: (0..worker.runs.len()).collect(), ..by_schedule(schedule) };
+    found.skipped = worker.keep_schedule(&mut found.runs, found.period_ns);
+    Some(found)
 }
 
 /// The worker's runs that a timer released.
@@ -122,7 +143,15 @@ fn asleep(worker: &mut Worker, timed: &[usize]) -> Option<Found> {
         let (asked_ns, armed_ns) = worker::timer(worker.runs[at].waker)?;
         Some(asked_ns.saturating_sub(armed_ns) as f64)
     };
-    let usual = main_length(timed.iter().filter_map(|at| length(*at)).collect())?;
+    let lengths: Vec<f64> = timed.iter().filter_map(|at| length(*at)).collect();
+    if let Some(asked_ns) = rest_of_period(worker, timed, &lengths) {
+        let period_ns = Intervals::of(&worker.runs, timed)?.median as u64;
+        worker.keep_only(timed);
+        let runs = (0..worker.runs.len()).collect();
+        let evidence = LoopEvidence::RestOfPeriod { asked_ns };
+        return Some(Found { evidence, period_ns, skipped: 0, runs, releases: Vec::new() });
+    }
+    let usual = main_length(lengths)?;
     let is_usual = |at: &usize| length(*at).is_some_and(|length| (length - usual).abs() <= tolerance(usual));
     let steady: Vec<usize> = match Intervals::of(&worker.runs, timed)?.are_steady() {
         // Who sleeps shorter now and then, and starts as steadily, makes up for something.
@@ -139,6 +168,19 @@ fn asleep(worker: &mut Worker, timed: &[usize]) -> Option<Found> {
         runs: (0..worker.runs.len()).collect(),
         releases: Vec::new(),
     })
+}
+
+/// The time of which the thread sleeps for what is left since its start, as by `sleep(period - (now() - start))`: sleeps of these lengths.
+fn rest_of_period(worker: &Worker, timed: &[usize], lengths: &[f64]) -> Option<u64> {
+    let since_start = |at: &usize| {
+        let before = worker.runs.get(at.checked_sub(1)?)?;
+        Some(worker::timer(worker.runs[*at].waker)?.0.saturating_sub(before.start_ns) as f64)
+    };
+    let times: Vec<f64> = timed.iter().filter_map(since_start).collect();
+    let usual = middle(&times);
+    let steady = times.iter().filter(|time| (**time - usual).abs() <= tolerance(usual)).count();
+    let is_one = steady as f64 >= MOST_SHARE * times.len() as f64 && spread(&times) < STEADIER * spread(lengths);
+    is_one.then_some(usual as u64)
 }
 
 /// The length of the sleeps in which a thread sleeps most of its time, if most of them are of one length.

@@ -179,8 +179,13 @@ fn all_loops(mut found: Vec<(usize, Found)>, workers: &[Worker], causes: &Causes
 fn station_of(found: &[(usize, Found)], worker: u32, run: u32) -> Station {
     let of_worker = found.iter().filter(|(of, _)| *of == worker as usize);
     let is_timed = |found: &Found| {
-        matches!(found.evidence, LoopEvidence::AbsoluteTimer | LoopEvidence::RelativeTimer { .. })
-            && found.runs.binary_search(&(run as usize)).is_ok()
+        let is_timed = match found.evidence {
+            LoopEvidence::AbsoluteTimer | LoopEvidence::RelativeTimer { .. } | LoopEvidence::RestOfPeriod { .. } => {
+                true
+            }
+            LoopEvidence::WokenBy { .. } | LoopEvidence::Guessed { .. } => false,
+        };
+        is_timed && found.runs.binary_search(&(run as usize)).is_ok()
     };
     let mode = of_worker.enumerate().find(|(_, (_, found))| is_timed(found));
     (worker, mode.map_or(0, |(mode, _)| mode as u32 + 1))
@@ -247,6 +252,9 @@ impl Names {
                     LoopEvidence::AbsoluteTimer => unique(format!("{comm} timer {}", names::period(found.period_ns))),
                     LoopEvidence::RelativeTimer { asked_ns } => {
                         unique(format!("{comm} sleep {}", names::period(asked_ns)))
+                    }
+                    LoopEvidence::RestOfPeriod { asked_ns } => {
+                        unique(format!("{comm} sleep to {}", names::about(asked_ns)))
                     }
                     _ => {
                         let name = unique(format!("{comm} {}", waits_for()));

@@ -110,9 +110,21 @@ pub(super) fn period(ns: u64) -> String {
     format!("{number} {unit}")
 }
 
+/// The same of two digits, for a time that holds some of the program's own: "2 ms" of 2.01 ms.
+pub(super) fn about(ns: u64) -> String {
+    let step = 10_u64.pow(ns.max(1).ilog10().saturating_sub(1));
+    period((ns + step / 2) / step * step)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_that_differ_by_little_have_one_name() {
+        let times = [2_004_200, 2_012_800, 33_341_000, 998_000, 0, 7];
+        assert_eq!(times.map(about), ["2 ms", "2 ms", "33 ms", "1 ms", "0 ns", "7 ns"]);
+    }
 
     #[test]
     fn names_hold_nothing_that_differs_between_runs() {

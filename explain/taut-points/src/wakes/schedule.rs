@@ -17,6 +17,8 @@ const LOCKED: f64 = -0.25;
 const STEADY_OF_SEVERAL: f64 = 0.002;
 /// … and this: in a wider one, schedules would be found in sleeps for a time, whose moments drift by what the thread does in between.
 const STEADY_OF_SEVERAL_NS: f64 = 20_000.0;
+/// A schedule among other moments: at a moment of it there may be another one in at most so many cases.
+const MOST_BY_CHANCE: f64 = 0.1;
 /// The next moment of a schedule is among so many that follow one of its.
 const LOOKED_AHEAD: usize = 24;
 /// Several schedules are found if they are all that there is, but for one of so many moments.
@@ -133,12 +135,42 @@ pub(super) fn merged(moments: &[u64]) -> Vec<Part> {
     if parts.len() > 1 { parts } else { Vec::new() }
 }
 
+/// The schedule that some of these ascending moments keep, if the others are few enough that they cannot keep it by chance: sleeps that
+/// are part of what the thread does.
+pub(super) fn among(moments: &[u64]) -> Option<Part> {
+    let span_ns = moments.last()?.saturating_sub(moments[0]);
+    (0..moments.len().min(LOOKED_AHEAD)).find_map(|first| {
+        let mut ahead = (first + 1..moments.len()).take(LOOKED_AHEAD);
+        let part = ahead.find_map(|next| from(moments, first, next))?;
+        let period_ns = part.schedule.period_ns as f64;
+        let by_chance = moments.len() as f64 * 2.0 * within_ns(period_ns) / span_ns as f64;
+        let is_early = moments[first].saturating_sub(moments[0]) <= part.schedule.period_ns;
+        (is_early && by_chance < MOST_BY_CHANCE && is_kept(moments, &part)).then_some(part)
+    })
+}
+
+/// Whether the moments of that schedule miss it each by themselves, if at all: those of sleeps for a time drift.
+fn is_kept(moments: &[u64], part: &Part) -> bool {
+    let period_ns = part.schedule.period_ns as f64;
+    let step = |pair: &[usize]| moments[pair[1]].saturating_sub(moments[pair[0]]) as f64;
+    let is_single = |step: &f64| (step / period_ns).round() == 1.0;
+    let steps: Vec<Option<f64>> = part.moments.windows(2).map(|pair| Some(step(pair)).filter(is_single)).collect();
+    let single = || steps.iter().flatten();
+    let exact = single().filter(|step| (**step - period_ns).abs() <= EXACT_NS).count();
+    exact as f64 >= STEADY_SHARE * single().count() as f64 || is_locked(&steps, period_ns)
+}
+
+/// How near to its moments a schedule of that period is kept, beside others.
+fn within_ns(period_ns: f64) -> f64 {
+    (STEADY_OF_SEVERAL * period_ns).clamp(EXACT_NS, STEADY_OF_SEVERAL_NS)
+}
+
 /// The schedule with those two moments, if it is kept to the end.
 fn from(moments: &[u64], first: usize, next: usize) -> Option<Part> {
-    let since_first = |at: usize| (moments[at] - moments[first]) as f64;
+    let since_first = |at: usize| moments[at].saturating_sub(moments[first]) as f64;
     // By all moments so far: what the first step was off by does not add up, and who drifts keeps no schedule.
     let mut period = since_first(next);
-    let within = (STEADY_OF_SEVERAL * period).clamp(EXACT_NS, STEADY_OF_SEVERAL_NS);
+    let within = within_ns(period);
     let (mut its, mut missed) = (vec![first], 0);
     for n in 1u32.. {
         let due_ns = moments[first] as f64 + f64::from(n) * period;
@@ -175,7 +207,7 @@ fn is_locked(steps: &[Option<f64>], mean: f64) -> bool {
 }
 
 /// Three of four values are within this of the median.
-fn spread(values: &[f64]) -> f64 {
+pub(super) fn spread(values: &[f64]) -> f64 {
     let median = middle(values);
     let mut distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
     distances.sort_by(f64::total_cmp);
@@ -229,7 +261,7 @@ mod tests {
             .collect();
         let armed: Vec<u64> = moments.iter().map(|at| at - 3_900_000).collect();
         assert_eq!(of(&moments, &armed), None);
-        assert_eq!(merged(&moments), []);
+        assert_eq!((merged(&moments), among(&moments)), (vec![], None));
         // A hundred times 100 ms, and up to 2 ms of work or 1 µs.
         for most in [2_000_000, 1_000] {
             let mut at = 0;
@@ -238,8 +270,26 @@ mod tests {
                 at
             };
             let moments: Vec<u64> = noise(100, most).into_iter().map(step).collect();
-            assert_eq!((modes(&moments), merged(&moments)), (vec![], vec![]));
+            assert_eq!((modes(&moments), merged(&moments), among(&moments)), (vec![], vec![], None));
         }
+    }
+
+    #[test]
+    fn a_schedule_shows_among_sleeps_that_are_part_of_the_work() {
+        // Each 20 ms, to within 3 µs; after each start, which is late by up to 2 ms, a sleep of half a millisecond.
+        let mut moments: Vec<u64> = Vec::new();
+        for (k, (noise, late)) in (1..).zip(noise(200, 3_000).into_iter().zip(noise(400, 2_000_000).split_off(200))) {
+            let due = k * 20_000_000 + noise;
+            moments.extend([due, due + 500_000 + late]);
+        }
+        let part = among(&moments).unwrap();
+        assert!(part.schedule.period_ns.abs_diff(20_000_000) < 100, "{part:?}");
+        assert_eq!((part.moments.len(), part.schedule.skipped), (200, 0));
+        assert_eq!((of(&moments, &moments), merged(&moments)), (None, vec![]));
+        // Moments so close together that each schedule has one nearby are none's.
+        let crowd: Vec<u64> =
+            noise(4_000, 60_000).iter().scan(0, |at, noise| Some(std::mem::replace(at, *at + noise))).collect();
+        assert_eq!(among(&crowd), None);
     }
 
     #[test]
@@ -303,8 +353,9 @@ mod tests {
             })
             .collect();
         assert_eq!(of(&moments, &[]), None);
-        assert_eq!((modes(&moments), merged(&moments)), (vec![], vec![]));
+        assert_eq!((modes(&moments), merged(&moments), among(&moments)), (vec![], vec![], None));
         assert_eq!(of(&[5; 50], &[]), None);
-        assert_eq!((modes(&[5; 50]), merged(&[5; 50])), (vec![], vec![]));
+        assert_eq!((modes(&[5; 50]), merged(&[5; 50]), among(&[5; 50])), (vec![], vec![], None));
+        assert_eq!(among(&[]), None);
     }
 }

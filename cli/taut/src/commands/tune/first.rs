@@ -129,7 +129,10 @@ impl First {
             .filter(|(at, chain)| *at != self.chain && !is_ours(&self.analysis, &self.recorder, chain))
             .map(|(_, chain)| Other::Chain(chain.name.clone()));
         let is_other = |one: &&Loop| {
-            let is_timed = matches!(one.found, LoopFound::AbsoluteTimer | LoopFound::RelativeTimer { .. });
+            let is_timed = match one.found {
+                LoopFound::AbsoluteTimer | LoopFound::RelativeTimer { .. } | LoopFound::RestOfPeriod { .. } => true,
+                LoopFound::WokenBy { .. } | LoopFound::Guessed { .. } => false,
+            };
             let is_chain = one.chain.is_some() || self.analysis.chains.iter().any(|chain| chain.name == one.name);
             is_timed && !is_chain && one.activations >= ACTIVATIONS_MIN && !is_of(&self.recorder, &one.thread)
         };
