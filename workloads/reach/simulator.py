@@ -27,7 +27,9 @@ JOINT_STATES_EVERY = 5
 """Cycles: 100 Hz."""
 FEEDBACK_EVERY = 10
 """Cycles: 50 Hz."""
-FIFO_PRIORITY = 80
+CONTROL_PRIORITY, OTHERS_PRIORITY = 80, 70
+"""SCHED_FIFO. The other threads are below: one of ordinary priority would keep the interpreter's lock from control while other programs run
+in its place."""
 
 
 @dataclass
@@ -60,17 +62,12 @@ class Simulator:
     orders: SimpleQueue[Follow | None] = field(default_factory=SimpleQueue)
     news: SimpleQueue[Ended | State | Progress | None] = field(default_factory=SimpleQueue)
     reset_done: threading.Event = field(default_factory=threading.Event)
-    failure: str | None = None
 
     def control(self) -> None:
         """The control thread."""
         call_thread("control")
-        try:
-            self._prepare()
-        except OSError as refused:
-            self.failure = f"--priority fifo: {refused.strerror}; it needs root, CAP_SYS_NICE or an rtprio limit"
-            self.stop.set()
-            return
+        if self.chosen.priority == "fifo":
+            fifo(CONTROL_PRIORITY)
         controller = Controller(int(self.chosen.stall_limit * 1e9))
         taut.prepare_thread()
         due_ns = time.monotonic_ns() + PERIOD_NS
@@ -97,10 +94,6 @@ class Simulator:
             taut.applied(this_ns)
             self._tell(controller, number, follow, ended, due_ns)
             due_ns += PERIOD_NS
-
-    def _prepare(self) -> None:
-        if self.chosen.priority == "fifo":
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY))
 
     def _obey(self, controller: Controller) -> None:
         while not self.orders.empty():
@@ -171,6 +164,11 @@ class Simulator:
             done(m.ResetReply(request.client, request.count))
 
 
+def fifo(priority: int) -> None:
+    """For the calling thread, and those that it starts. Raises OSError."""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m workloads.reach.simulator", description=__doc__)
     options.add(parser)
@@ -180,6 +178,13 @@ def main() -> int:
     call_thread("simulator")
     # The publishing thread must not hold the interpreter for CPython's usual 5 ms while the control thread is due.
     sys.setswitchinterval(0.0005)
+    if simulator.chosen.priority == "fifo":
+        try:
+            fifo(OTHERS_PRIORITY)
+        except OSError as refused:
+            why = f"{refused.strerror}; it needs root, CAP_SYS_NICE or an rtprio limit"
+            print(f"reach: --priority fifo: {why}", file=sys.stderr)
+            return 2
     try:
         bus = open_bus(simulator.chosen)
     except BusError as failure:
@@ -198,9 +203,6 @@ def main() -> int:
     for thread in threads[1:]:
         thread.join(2.0)
     bus.close()
-    if simulator.failure:
-        print(f"reach: {simulator.failure}", file=sys.stderr)
-        return 2
     return 0
 
 

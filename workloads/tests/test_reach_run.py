@@ -1,5 +1,6 @@
 """Whole runs of the reach workload with its processes."""
 
+import contextlib
 import json
 import os
 import signal
@@ -179,3 +180,22 @@ def test_what_is_not_there_is_refused(choice: list[str], said: str) -> None:
     run = reach(*choice)
     _, err = run.communicate(timeout=600)
     assert run.returncode == 2 and said in err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to a real-time priority")
+def test_no_thread_that_shares_the_interpreter_is_behind_other_programs() -> None:
+    run = reach("--duration", "600", "--json", "--priority", "fifo")
+
+    def policies() -> dict[str, int]:
+        found = {}
+        for task in (task for child in children(run.pid) for task in Path("/proc").glob(f"{child}/task/*")):
+            with contextlib.suppress(OSError):  # it has ended
+                found[(task / "comm").read_text().strip()] = os.sched_getscheduler(int(task.name))
+        return found
+
+    until(lambda: {"control", "publish", "take", "client"} <= policies().keys())
+    found = policies()
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=600)
+    assert {found[name] for name in ("control", "publish", "take")} == {os.SCHED_FIFO}
+    assert found["client"] == os.SCHED_OTHER

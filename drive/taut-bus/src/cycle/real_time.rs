@@ -1,8 +1,10 @@
-//! Makes the calling thread a real-time one: memory locked, one CPU, SCHED_FIFO.
+//! Makes the calling thread a real-time one: memory locked, one CPU, SCHED_FIFO, timers without slack.
+
+use std::num::NonZeroU64;
 
 use rustix::{
     mm::{MlockAllFlags, mlockall},
-    thread::{CpuSet, sched_setaffinity},
+    thread::{CpuSet, sched_setaffinity, set_current_timer_slack},
 };
 use taut_wakeup::{Policy, Settings, allowed_cpus, prefault_stack, set_policy};
 
@@ -47,6 +49,8 @@ impl RealTime {
         if let Some(priority) = self.priority {
             set_policy(&Settings { policy: Policy::Fifo, priority, ..Settings::default() })?;
         }
+        // Under SCHED_FIFO there is none. Any other thread wakes up to 50 µs late so that its timers can be joined with others.
+        set_current_timer_slack(NonZeroU64::new(1)).map_err(|errno| system("timer slack", errno))?;
         prefault_stack();
         taut_stamp::prepare_thread();
         Ok(())
@@ -55,7 +59,19 @@ impl RealTime {
 
 #[cfg(test)]
 mod tests {
+    use rustix::thread::current_timer_slack;
+
     use super::*;
+
+    #[test]
+    fn a_thread_that_asks_for_nothing_wakes_without_slack_all_the_same() {
+        std::thread::spawn(|| {
+            RealTime::default().enter().unwrap();
+            assert_eq!(current_timer_slack().unwrap(), 1);
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn a_thread_is_pinned_and_a_cpu_that_is_not_there_is_refused() {
