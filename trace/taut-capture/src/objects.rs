@@ -143,6 +143,8 @@ impl Objects {
         }
         let mut sockets: Option<HashMap<u64, String>> = None;
         for info in process.fd().into_iter().flatten().flatten() {
+            // Not when the round began: on a busy machine that was long ago, and the number stood for another file.
+            let seen_ns = monotonic_ns();
             if known.descriptors.get(&info.fd).is_some_and(|before| same(before, &info.target)) {
                 continue;
             }
@@ -161,7 +163,8 @@ impl Objects {
                 FDTarget::AnonInode(kind) => kind.trim_matches(['[', ']']).to_owned(),
                 other => format!("{other:?}"),
             };
-            told.push(object(ObjectKind::Descriptor, info.fd as u64, 0, name));
+            let object = object(ObjectKind::Descriptor, info.fd as u64, 0, name);
+            told.push(Object { time_ns: seen_ns, ..object });
             known.descriptors.insert(info.fd, info.target);
         }
         told.extend(known.look_at_sockets(pid));

@@ -3,7 +3,8 @@
 //! Nothing that is recorded of a datagram says where it goes, or which one it is. Each that was received is taken for the last one
 //! of its size that was sent before and that no later one is taken for: a lost one has none then, and a burst keeps its order. Where
 //! addresses do not say which sockets belong together, the times must: intervals between what was received follow those between what was
-//! sent, or all take nearly the same time.
+//! sent, or all take nearly the same time. So do sizes that change, if what was sent in a row was received in a row: that holds on a busy
+//! machine, too, where a receiver that waits for a CPU shifts all times.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,7 @@ pub(super) fn datagrams(sockets: &[Socket], share_clock: impl Fn(u16, u16) -> bo
                     return None;
                 }
                 let pairs = matched(sender, receiver);
-                is_enough(by, &pairs, receiver).then_some((by, sender, pairs))
+                is_enough(by, &pairs, sender, receiver).then_some((by, sender, pairs))
             })
             .collect();
         fits.sort_by_key(|(by, ..)| *by);
@@ -161,13 +162,25 @@ fn spread(pairs: &[Pair]) -> i64 {
     at(9) - at(1)
 }
 
-fn is_enough(by: By, pairs: &[Pair], receiver: &Socket) -> bool {
+fn is_enough(by: By, pairs: &[Pair], sender: &Socket, receiver: &Socket) -> bool {
     let is_most = pairs.len() as f64 >= SHARE * receiver.received.chunks.len() as f64;
     match by {
         By::Addresses => !pairs.is_empty(),
         By::Port => is_most,
-        By::Times => is_most && pairs.len() >= LEAST && (follows(pairs) >= FOLLOWS || is_steady(pairs)),
+        By::Times => {
+            let is_one_stream = || follows(pairs) >= FOLLOWS || is_steady(pairs) || is_in_a_row(pairs, sender);
+            is_most && pairs.len() >= LEAST && is_one_stream()
+        }
     }
+}
+
+/// Whether datagrams whose size is another than that of the one before were received in the row in which they were sent.
+fn is_in_a_row(pairs: &[Pair], sender: &Socket) -> bool {
+    let sent = &sender.sent.chunks;
+    let place = |of: &Chunk| sent.partition_point(|other| other.start_ns < of.start_ns);
+    let changes = || pairs.windows(2).filter(|two| two[0].0.bytes != two[1].0.bytes);
+    let in_a_row = changes().filter(|two| place(&two[1].0) == place(&two[0].0) + 1).count();
+    changes().count() >= LEAST && in_a_row as f64 >= SHARE * changes().count() as f64
 }
 
 fn is_steady(pairs: &[Pair]) -> bool {
@@ -251,6 +264,21 @@ mod tests {
             let (sockets, arrive) = link(300_000, ends);
             assert_eq!(found(&sockets), (arrive, 0), "{ends:?}");
         }
+    }
+
+    #[test]
+    fn sizes_that_change_say_what_belongs_together_where_a_busy_receiver_shifts_all_times() {
+        let link = |sizes: u64, of_another: bool| {
+            let (mut sender, mut receiver) = (socket(0, OPEN[0].0, ""), socket(1, OPEN[1].0, ""));
+            for nth in 0..200 {
+                let bytes = |seed: u64| 64 + 8 * some(nth + seed, sizes);
+                sender.sent.chunks.push(chunk(0, 1_000_000 * nth, bytes(0)));
+                let received_ns = 1_000_000 * nth + 20_000 + some(7 * nth, 900_000);
+                receiver.received.chunks.push(chunk(1, received_ns, bytes(if of_another { 7_000 } else { 0 })));
+            }
+            found(&[sender, receiver]).0.len()
+        };
+        assert_eq!((link(12, false), link(1, false), link(12, true)), (200, 0, 0));
     }
 
     #[test]
