@@ -231,9 +231,9 @@ def profiled(graph: Graph | None) -> list[str]:
         "## A PipeWire graph and pw-profiler\n",
         "A timer of 21.3 ms drives one client, `jack_metro`. How late it is awake, µs: as `pw-profiler` prints it for each cycle, from "
         "the moment that the driver signals it; and in the recording from its wake on, which is later, and from the driver's start "
-        "on, which is earlier (a hop of the wake chain). A hop ends when the client's wait returns; the profiler's moment is noted after the "
-        "client has read its eventfd too, and an interrupt in between, such as a tick, is part of it: the upper end is where that call "
-        "ended. Limit: 95 % of its cycles are found and lie between the two, give or take 5 µs.\n",
+        "on, which is earlier (a hop of the wake chain). A hop ends when the client's wait returns; the profiler's moment is noted after "
+        "the client has read its eventfd too, and an interrupt in between, such as a tick, is part of it: the upper end is where that "
+        "call ended. Limit: 95 % of its cycles are found and lie between the two, give or take 5 µs.\n",
         table(
             ["", "cycles", "p50, µs", "largest, µs", "between", "holds"],
             [
