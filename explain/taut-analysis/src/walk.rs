@@ -491,7 +491,7 @@ impl Walker<'_> {
         // Who could run on is not left for the idle task, unless it is taken elsewhere.
         let stays = timeline.segments.get(at + 1).is_some_and(|next| next.cpu == segment.cpu);
         let idles = self.timelines.idles_from(segment.cpu, start) && stays;
-        if idles || self.timelines.longest_idle_ns(segment.cpu, start, end) > THROTTLED_IDLE_NS {
+        if idles || self.timelines.idles_longer(segment.cpu, start, end, THROTTLED_IDLE_NS) {
             return self.throttled(tid, from, to);
         }
         let ran = self.timelines.ran(segment.cpu, from, to);
@@ -502,7 +502,7 @@ impl Walker<'_> {
         let segment = timeline.segments[at];
         let cpu = timeline.segments.get(at + 1).map_or(segment.cpu, |next| next.cpu);
         let end = timeline.end_ns(at).min(self.timelines.end_ns);
-        if self.timelines.longest_idle_ns(cpu, segment.start_ns, end) > SLOW_IDLE_EXIT_NS {
+        if self.timelines.idles_longer(cpu, segment.start_ns, end, SLOW_IDLE_EXIT_NS) {
             if self.timelines.is_held_back(tid, segment.start_ns, end) {
                 return self.throttled(tid, from, to);
             }
