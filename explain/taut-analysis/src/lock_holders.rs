@@ -11,7 +11,7 @@ const ALONE: f64 = 0.9;
 pub(crate) fn of(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<String, String> {
     let mut held: BTreeMap<u32, BTreeMap<String, u64>> = BTreeMap::new();
     for row in ledger.tail.iter().map(|at| &ledger.rows[*at]) {
-        for (kind, ns) in ledger.amounts_of(row).iter().map(|(kind, ns)| (&ledger.kinds[*kind as usize], ns)) {
+        for (kind, ns) in ledger.amounts_of(row).map(|(kind, ns)| (&ledger.kinds[kind as usize], ns)) {
             if kind.cause == Cause::Lock && kind.other != 0 && walker.names.text(kind.detail).starts_with("0x") {
                 let holder = walker.objects.name(kind.other, row.start_ns).into_owned();
                 *held.entry(kind.detail).or_default().entry(holder).or_default() += ns;

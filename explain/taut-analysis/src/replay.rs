@@ -76,9 +76,31 @@ pub(crate) struct Removed {
     pub behind_ns: u64,
 }
 
+/// The same of all rows.
+#[derive(Default)]
+pub(crate) struct Removals {
+    /// Row after row.
+    all: Vec<Removed>,
+    /// Of each row, where its own end.
+    ends: Vec<usize>,
+}
+
+impl Removals {
+    /// Takes what `append` appends as the next row's.
+    pub fn push(&mut self, append: impl FnOnce(&mut Vec<Removed>)) {
+        append(&mut self.all);
+        self.ends.push(self.all.len());
+    }
+
+    fn of_row(&self, row: usize) -> &[Removed] {
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.all[start..self.ends[row]]
+    }
+}
+
 /// What is taken away.
 pub(crate) struct Removal<'a> {
-    pub of_rows: &'a [Vec<Removed>],
+    pub of_rows: &'a Removals,
     /// Of what a thread did before it took a message: kind, time, and how much of it was beyond the typical.
     pub of_wait: &'a dyn Fn(&Kind, u64, u64) -> u64,
 }
@@ -194,7 +216,7 @@ impl Replay {
             by_itself: None,
         };
         if replay.servers.iter().any(|threads| threads.len() > 1) {
-            let none: Vec<Vec<Removed>> = vec![Vec::new(); ledger.rows.len()];
+            let none = Removals { all: Vec::new(), ends: vec![0; ledger.rows.len()] };
             let totals = replay.totals(ledger, &Removal { of_rows: &none, of_wait: &|_, _, _| 0 });
             let (mut run, mut recorded) =
                 (totals.clone(), ledger.rows.iter().map(|row| row.total_ns).collect::<Vec<_>>());
@@ -327,7 +349,7 @@ fn mapped(ns: u64, from: &[u64], to: &[u64]) -> u64 {
 
 impl Step {
     fn removed(&self, removal: &Removal<'_>) -> Removed {
-        let of_row = removal.of_rows[self.row as usize].iter();
+        let of_row = removal.of_rows.of_row(self.row as usize).iter();
         of_row.copied().find(|removed| removed.hop == self.hop).unwrap_or_default()
     }
 
