@@ -57,7 +57,8 @@ pub(crate) fn explain(
 ) -> Vec<Error> {
     let columns = line.columns();
     let all = line.messages(messages);
-    let mut through: Vec<&[Pass]> = Vec::new();
+    // Of each row: which of the messages it is.
+    let mut through: Vec<u32> = Vec::new();
     let mut ledger = Ledger::default();
     let mut sides = wanted.sides.then(|| sides::Collector::new(line.points.len() - 1, walker.is_blind()));
     walker.verbose = false;
@@ -75,7 +76,7 @@ pub(crate) fn explain(
     // Messages that do not count have rows all the same. They come from queues of their own: the figures of the others do not depend
     // on whether rows are read.
     let mut of_all = teller.as_ref().map(|_| queues.clone());
-    for (nth, (message, stamps)) in (0..).zip(all) {
+    for (nth, &(message, stamps)) in (0..).zip(&all) {
         let passage = Passage::partly(stamps, &columns);
         let told = teller.as_mut().map(|teller| teller.message(nth, message, stamps, &passage, context));
         let is_explained = !wanted.only_rows && passage.is_whole(line.points.len());
@@ -107,7 +108,7 @@ pub(crate) fn explain(
         }
         kept.take(&passage, &divided.pieces);
         ledger.add(passage.id, passage.start_ns(), passage.total_ns(), divided);
-        through.push(stamps);
+        through.push(nth as u32);
     }
     if wanted.only_rows {
         return Vec::new();
@@ -140,7 +141,7 @@ pub(crate) fn explain(
     };
     let replay = Replay::of(
         &ledger,
-        |row| Passage::of(through[row], &columns),
+        |row| Passage::of(all[through[row] as usize].1, &columns),
         |tid| walker.server(tid),
         std::mem::take(&mut queues.closed),
     );
@@ -155,7 +156,7 @@ pub(crate) fn explain(
     explained.paths = chosen(&ledger, wanted)
         .into_iter()
         .filter_map(|at| {
-            let passage = Passage::of(through[at], &columns)?;
+            let passage = Passage::of(all[through[at] as usize].1, &columns)?;
             let divided = kept.pieces.remove(&at);
             Some(path(&passage, divided, message_time(&ledger.rows[at], &ledger, walker, context), walker, context))
         })

@@ -19,10 +19,27 @@ pub(crate) struct Row {
     pub total_ns: u64,
     /// Which of the ledger's amounts are its own.
     amounts: Range<usize>,
+    /// Few messages have any.
+    queued: Option<Box<Queued>>,
+}
+
+/// What a message waited behind others, by hop.
+#[derive(Clone, Debug)]
+struct Queued {
+    waits: Vec<(u16, Wait)>,
+    away: Vec<(u16, u64)>,
+}
+
+impl Row {
     /// Waits for busy threads, by hop.
-    pub waits: Vec<(u16, Wait)>,
+    pub fn waits(&self) -> &[(u16, Wait)] {
+        self.queued.as_ref().map_or(&[], |queued| &queued.waits)
+    }
+
     /// For how long, else, a shared CPU was another's, by hop.
-    pub away: Vec<(u16, u64)>,
+    pub fn away(&self) -> &[(u16, u64)] {
+        self.queued.as_ref().map_or(&[], |queued| &queued.away)
+    }
 }
 
 /// Time of one kind. Packed, since a row has a dozen of them.
@@ -82,7 +99,9 @@ impl Ledger {
             last = Some((kind, at));
         }
         let amounts = first..self.amounts.len();
-        self.rows.push(Row { id, start_ns, total_ns, amounts, waits, away });
+        let is_queued = !waits.is_empty() || !away.is_empty();
+        let queued = is_queued.then(|| Box::new(Queued { waits, away }));
+        self.rows.push(Row { id, start_ns, total_ns, amounts, queued });
     }
 
     fn number(&mut self, kind: Kind) -> u32 {

@@ -183,16 +183,16 @@ impl Queues {
     pub fn divide(&mut self, passage: &Passage, pieces: Vec<(u16, Piece)>, walker: &mut Walker<'_>) -> Divided {
         let mut divided = Divided { pieces: Vec::with_capacity(pieces.len()), ..Divided::default() };
         let mut of_hop: Vec<Piece> = Vec::with_capacity(pieces.len());
-        let mut pieces = pieces.into_iter().peekable();
+        let mut left = pieces.as_slice();
         // When it would pass if every message took its typical time.
         let mut typical_ns = passage.passes.first().map_or(0, |(_, pass)| pass.time_ns);
         let mut own_of: Vec<(i32, Amounts, Amounts)> = Vec::new();
         for pair in passage.passes.windows(2) {
             let (from, (column, to)) = (pair[0].1, pair[1]);
             let hop = column as u16 - 1;
-            while let Some((_, piece)) = pieces.next_if(|(at, _)| *at == hop) {
-                of_hop.push(piece);
-            }
+            let (own, later) = left.split_at(left.iter().take_while(|(at, _)| *at == hop).count());
+            of_hop.extend(own.iter().map(|(_, piece)| *piece));
+            left = later;
             let waits = of_hop.iter().any(is_queue);
             let is_behind = of_hop.iter().any(|piece| piece.behind.is_some());
             let wait = (waits && from.is_handed_to(to)).then(|| self.wait(hop, passage.id, from, to, &of_hop, walker));

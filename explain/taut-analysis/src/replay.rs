@@ -122,7 +122,7 @@ impl Replay {
         server: impl Fn(i32) -> i32,
         mut closed: Vec<(i32, u64, u64, Kind)>,
     ) -> Option<Replay> {
-        if ledger.rows.iter().all(|row| row.waits.is_empty() && row.away.is_empty()) {
+        if ledger.rows.iter().all(|row| row.waits().is_empty() && row.away().is_empty()) {
             return None;
         }
         let mut steps = Vec::new();
@@ -133,10 +133,10 @@ impl Replay {
             for pair in passages(at).iter().flat_map(|passage| passage.passes.windows(2)) {
                 let (from, (column, to)) = (pair[0].1, pair[1]);
                 let hop = column as u16 - 1;
-                let wait = row.waits.iter().position(|(of, _)| *of == hop);
-                let away_ns = row.away.iter().find(|(of, _)| *of == hop).map_or(0, |(_, ns)| *ns);
+                let wait = row.waits().iter().position(|(of, _)| *of == hop);
+                let away_ns = row.away().iter().find(|(of, _)| *of == hop).map_or(0, |(_, ns)| *ns);
                 if from.is_handed_to(to) {
-                    let since_ns = wait.map_or(from.time_ns, |wait| row.waits[wait].1.until_ns);
+                    let since_ns = wait.map_or(from.time_ns, |wait| row.waits()[wait].1.until_ns);
                     let ns = to.time_ns.saturating_sub(since_ns).saturating_sub(away_ns);
                     own.entry(hop).or_default()[usize::from(wait.is_some())].push(ns);
                 }
@@ -161,7 +161,7 @@ impl Replay {
                         alone if alone == to.tid => 0,
                         shared => {
                             let taken_ns =
-                                wait.map_or(from.time_ns, |wait| row.waits[wait].1.until_ns.max(from.time_ns));
+                                wait.map_or(from.time_ns, |wait| row.waits()[wait].1.until_ns.max(from.time_ns));
                             let off_ns = ledger.own_ns(at, hop, |kind| is_off(kind, server(kind.tid) == shared));
                             off_ns.min(to.time_ns.saturating_sub(taken_ns))
                         }
@@ -317,7 +317,7 @@ impl Replay {
             let left = (step.to_ns - step.from_ns).saturating_sub(removed.own_ns + removed.behind_ns + step.away_ns);
             return (arrives_ns + left).max(last.map_or(0, |(_, free)| free)) + (time_ns - since_ns);
         };
-        let wait = &ledger.rows[row].waits[wait as usize].1;
+        let wait = &ledger.rows[row].waits()[wait as usize].1;
         let taken_ns = wait.until_ns.max(step.from_ns);
         let left = step.to_ns.saturating_sub(taken_ns).saturating_sub(removed.own_ns + step.away_ns);
         // Others may have had their turn first.
