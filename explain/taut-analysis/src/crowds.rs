@@ -21,7 +21,7 @@ impl Crowds {
     /// Those in the tail of the ledger.
     pub fn of(ledger: &Ledger, walker: &mut Walker<'_>) -> Crowds {
         let tail = || ledger.tail.iter().map(|at| &ledger.rows[*at]);
-        let kinds = || tail().flat_map(|row| ledger.amounts_of(row)).map(|(kind, _)| &ledger.kinds[*kind as usize]);
+        let kinds = || tail().flat_map(|row| ledger.amounts_of(row)).map(|(kind, _)| &ledger.kinds[kind as usize]);
         let mut seen: HashSet<(Cause, u32)> = HashSet::default();
         let mut counts: HashMap<(Cause, String), usize> = HashMap::default();
         for kind in kinds().filter(|kind| seen.insert((kind.cause, kind.detail))) {
@@ -40,11 +40,8 @@ impl Crowds {
         }
         let mut numbers: HashMap<(&'static str, String), HashSet<String>> = HashMap::default();
         for row in tail() {
-            for kind in ledger
-                .amounts_of(row)
-                .iter()
-                .map(|(kind, _)| &ledger.kinds[*kind as usize])
-                .filter(|kind| kind.other != 0)
+            for kind in
+                ledger.amounts_of(row).map(|(kind, _)| &ledger.kinds[kind as usize]).filter(|kind| kind.other != 0)
             {
                 let thread = walker.objects.name(kind.other, row.start_ns);
                 for (what, of) in [("thread", thread.as_ref()), ("process", &walker.objects.process(kind.other))] {

@@ -57,7 +57,8 @@ pub(crate) fn explain(
 ) -> Vec<Error> {
     let columns = line.columns();
     let all = line.messages(messages);
-    let mut through: Vec<&[Pass]> = Vec::new();
+    // Of each row: which of the messages it is.
+    let mut through: Vec<u32> = Vec::new();
     let mut ledger = Ledger::default();
     let mut sides = wanted.sides.then(|| sides::Collector::new(line.points.len() - 1, walker.is_blind()));
     walker.verbose = false;
@@ -75,7 +76,7 @@ pub(crate) fn explain(
     // Messages that do not count have rows all the same. They come from queues of their own: the figures of the others do not depend
     // on whether rows are read.
     let mut of_all = teller.as_ref().map(|_| queues.clone());
-    for (nth, (message, stamps)) in (0..).zip(all) {
+    for (nth, &(message, stamps)) in (0..).zip(&all) {
         let passage = Passage::partly(stamps, &columns);
         let told = teller.as_mut().map(|teller| teller.message(nth, message, stamps, &passage, context));
         let is_explained = !wanted.only_rows && passage.is_whole(line.points.len());
@@ -107,12 +108,13 @@ pub(crate) fn explain(
         }
         kept.take(&passage, &divided.pieces);
         ledger.add(passage.id, passage.start_ns(), passage.total_ns(), divided);
-        through.push(stamps);
+        through.push(nth as u32);
     }
     if wanted.only_rows {
         return Vec::new();
     }
-    let selection = select(chain, line.period_ns, &ledger, wanted);
+    let totals = ledger.order();
+    let selection = select(chain, line.period_ns, &ledger, &totals, wanted);
     ledger.close(selection.limit_ns);
     let whole = ledger.groups(|kind| kind.cause);
     let crowds = Crowds::of(&ledger, walker);
@@ -139,11 +141,11 @@ pub(crate) fn explain(
     };
     let replay = Replay::of(
         &ledger,
-        |row| Passage::of(through[row], &columns),
+        |row| Passage::of(all[through[row] as usize].1, &columns),
         |tid| walker.server(tid),
         std::mem::take(&mut queues.closed),
     );
-    let refused = hypotheses::judge(&mut explained, chain, &ledger, replay.as_ref(), walker, wanted);
+    let refused = hypotheses::judge(&mut explained, chain, &ledger, totals, replay.as_ref(), walker, wanted);
     explained.recommendations = recommendations::recommend(&explained, chain);
     explained.lock_holders = lock_holders::of(&ledger, walker);
     explained.name_locks();
@@ -160,7 +162,7 @@ pub(crate) fn explain(
     explained.paths = chosen(&ledger, wanted)
         .into_iter()
         .filter_map(|at| {
-            let passage = Passage::of(through[at], &columns)?;
+            let passage = Passage::of(all[through[at] as usize].1, &columns)?;
             let divided = kept.pieces.remove(&at);
             Some(path(&passage, divided, message_time(&ledger.rows[at], &ledger, walker, context), walker, context))
         })
@@ -232,13 +234,17 @@ struct Selection {
     limit_ns: Option<u64>,
 }
 
-/// Those that the user names; else those that missed the deadline, all of them; else the tail.
-fn select(chain: &Chain, period_ns: Option<u64>, ledger: &Ledger, wanted: &ExplainOptions) -> Selection {
-    let mut sorted: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
-    sorted.sort_unstable();
+/// Those that the user names; else those that missed the deadline, all of them; else the tail. `sorted`: the rows' totals.
+fn select(
+    chain: &Chain,
+    period_ns: Option<u64>,
+    ledger: &Ledger,
+    sorted: &[u64],
+    wanted: &ExplainOptions,
+) -> Selection {
     match wanted.above {
         Some(Above::Quantile(q)) => {
-            return Selection { by: Selected::AboveQuantile(q), limit_ns: taut_stats::rank(&sorted, q) };
+            return Selection { by: Selected::AboveQuantile(q), limit_ns: taut_stats::rank(sorted, q) };
         }
         Some(Above::Ns(ns)) => return Selection { by: Selected::AboveTime, limit_ns: Some(ns) },
         None => {}
@@ -252,7 +258,7 @@ fn select(chain: &Chain, period_ns: Option<u64>, ledger: &Ledger, wanted: &Expla
         true => all.highest_to_p99(),
         false => {
             let ways: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
-            Distribution::of(&ways, &sorted).highest_to_p99()
+            Distribution::of(&ways, sorted).highest_to_p99()
         }
     };
     let tail = match carried {
@@ -263,7 +269,7 @@ fn select(chain: &Chain, period_ns: Option<u64>, ledger: &Ledger, wanted: &Expla
         Some((quantile, ns)) => Selection { by: Selected::Tail(quantile), limit_ns: Some(ns) },
         // One long burst has no tail, as where more comes than is handled: what the longest tenth was spent on is known all the same.
         None if sorted.len() >= MANY => {
-            Selection { by: Selected::AboveQuantile(0.9), limit_ns: taut_stats::rank(&sorted, 0.9) }
+            Selection { by: Selected::AboveQuantile(0.9), limit_ns: taut_stats::rank(sorted, 0.9) }
         }
         None => Selection { by: Selected::Nothing, limit_ns: None },
     };
@@ -344,7 +350,7 @@ fn responsible(ledger: &Ledger, crowds: &Crowds, walker: &Walker<'_>) -> Vec<Par
         let row = &ledger.rows[*at];
         let mut touched: Vec<(&'static str, String)> = Vec::new();
         for (number, ns) in ledger.amounts_of(row) {
-            let kind = &ledger.kinds[*number as usize];
+            let kind = &ledger.kinds[number as usize];
             for (what, name) in parties(kind, walker, row.start_ns) {
                 let name = crowds.party(what, name);
                 let party = responsible.entry((what, name.clone())).or_default();
@@ -387,19 +393,22 @@ fn is_asked(wanted: &ExplainOptions, id: u64, total_ns: u64) -> bool {
 
 /// Rows whose path is shown: the worst, worst first, then those asked for.
 fn chosen(ledger: &Ledger, wanted: &ExplainOptions) -> Vec<usize> {
-    let mut by_total: Vec<usize> = (0..ledger.rows.len()).collect();
-    by_total.sort_by_key(|at| (std::cmp::Reverse(ledger.rows[*at].total_ns), *at));
-    by_total.truncate(wanted.worst);
-    let asked = (0..ledger.rows.len()).filter(|at| is_asked(wanted, ledger.rows[*at].id, ledger.rows[*at].total_ns));
-    let asked: Vec<usize> = asked.filter(|at| !by_total.contains(at)).collect();
-    by_total.extend(asked);
-    by_total
+    let mut worst: Vec<usize> = ledger.by_total.iter().map(|at| *at as usize).collect();
+    let total_ns = |at: &usize| ledger.rows[*at].total_ns;
+    let limit_ns = worst.iter().nth_back(wanted.worst).map_or(0, total_ns);
+    worst.drain(..worst.partition_point(|at| total_ns(at) < limit_ns));
+    worst.sort_by_key(|at| (Reverse(total_ns(at)), *at));
+    worst.truncate(wanted.worst);
+    let asked = (0..ledger.rows.len()).filter(|at| is_asked(wanted, ledger.rows[*at].id, total_ns(at)));
+    let asked: Vec<usize> = asked.filter(|at| !worst.contains(at)).collect();
+    worst.extend(asked);
+    worst
 }
 
 fn message_time(row: &ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Context<'_>) -> MessageTime {
     let mut sums: HashMap<(Cause, u32), u64> = HashMap::default();
     for (number, ns) in ledger.amounts_of(row) {
-        let kind = &ledger.kinds[*number as usize];
+        let kind = &ledger.kinds[number as usize];
         *sums.entry((kind.cause, kind.detail)).or_default() += ns;
     }
     let mut pieces: Vec<((Cause, u32), u64)> = sums.into_iter().collect();

@@ -18,11 +18,13 @@ const LIMIT: f64 = 0.05;
 /// Shares below this get no prediction of their own.
 const PREDICTED_SHARE: f64 = 0.01;
 
-/// Fills in hypotheses and predictions; returns an error for each factor that this chain does not have.
+/// Fills in hypotheses and predictions; returns an error for each factor that this chain does not have. `totals`: those of the rows,
+/// ascending.
 pub(crate) fn judge(
     explained: &mut Explained,
     chain: &Chain,
     ledger: &Ledger,
+    totals: Vec<u64>,
     replay: Option<&Replay>,
     walker: &Walker<'_>,
     wanted: &ExplainOptions,
@@ -42,7 +44,7 @@ pub(crate) fn judge(
         }
     }
     let excess = ledger.groups(|kind| kind.cause).excess;
-    let predictor = Predictor::new(chain, ledger, replay, walker, explained.tail_quantile);
+    let predictor = Predictor::new(chain, ledger, totals, replay, walker, explained.tail_quantile);
     for factor in &factors {
         let is_asked = asked.contains(&factor.word());
         let hypothesis = hypothesis(factor, is_asked, ledger, walker, &excess, chain);

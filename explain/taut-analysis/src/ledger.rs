@@ -19,22 +19,50 @@ pub(crate) struct Row {
     pub total_ns: u64,
     /// Which of the ledger's amounts are its own.
     amounts: Range<usize>,
+    /// Few messages have any.
+    queued: Option<Box<Queued>>,
+}
+
+/// What a message waited behind others, by hop.
+#[derive(Clone, Debug)]
+struct Queued {
+    waits: Vec<(u16, Wait)>,
+    away: Vec<(u16, u64)>,
+}
+
+impl Row {
     /// Waits for busy threads, by hop.
-    pub waits: Vec<(u16, Wait)>,
+    pub fn waits(&self) -> &[(u16, Wait)] {
+        self.queued.as_ref().map_or(&[], |queued| &queued.waits)
+    }
+
     /// For how long, else, a shared CPU was another's, by hop.
-    pub away: Vec<(u16, u64)>,
+    pub fn away(&self) -> &[(u16, u64)] {
+        self.queued.as_ref().map_or(&[], |queued| &queued.away)
+    }
+}
+
+/// Time of one kind. Packed, since a row has a dozen of them.
+#[derive(Clone, Copy)]
+#[repr(C, packed(4))]
+struct Amount {
+    /// Number of the kind.
+    kind: u32,
+    ns: u64,
 }
 
 /// All rows, in order of the messages' starts.
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub rows: Vec<Row>,
-    /// (number of the kind, time), of one row after the other.
-    amounts: Vec<(u32, u64)>,
+    /// Of one row after the other.
+    amounts: Vec<Amount>,
     pub kinds: Vec<Kind>,
     numbers: HashMap<Kind, u32>,
     /// Mean of each kind over the middle fifth of the rows by total.
     pub typical: Vec<f64>,
+    /// Indices of the rows, the shortest first; once they are in order.
+    pub by_total: Vec<u32>,
     /// Indices of the rows in the tail.
     pub tail: Vec<usize>,
 }
@@ -43,6 +71,8 @@ impl Ledger {
     pub fn add(&mut self, id: u64, start_ns: u64, total_ns: u64, divided: Divided) {
         let Divided { pieces, waits, away } = divided;
         let first = self.amounts.len();
+        // Messages have the same kinds in the same order, mostly.
+        let before = self.rows.last().map_or(0..0, |row| row.amounts.clone());
         // Index in the row's amounts of the piece before: of a long queue most are of one kind.
         let mut last: Option<(Kind, usize)> = None;
         for (hop, piece) in pieces {
@@ -50,44 +80,61 @@ impl Ledger {
             let at = match last {
                 Some((known, at)) if known == kind => at,
                 _ => {
-                    let next = self.kinds.len() as u32;
-                    let number = *self.numbers.entry(kind).or_insert_with(|| {
-                        self.kinds.push(kind);
-                        next
-                    });
-                    let known = self.amounts[first..].iter().position(|(known, _)| *known == number);
+                    let same = self.amounts[before.clone()].get(self.amounts.len() - first).map(|amount| amount.kind);
+                    let number = match same.filter(|number| self.kinds[*number as usize] == kind) {
+                        Some(number) => number,
+                        None => self.number(kind),
+                    };
+                    let known = self.amounts[first..].iter().position(|known| known.kind == number);
                     known.map_or_else(
                         || {
-                            self.amounts.push((number, 0));
+                            self.amounts.push(Amount { kind: number, ns: 0 });
                             self.amounts.len() - 1
                         },
                         |at| first + at,
                     )
                 }
             };
-            self.amounts[at].1 += ns;
+            self.amounts[at].ns += ns;
             last = Some((kind, at));
         }
         let amounts = first..self.amounts.len();
-        self.rows.push(Row { id, start_ns, total_ns, amounts, waits, away });
+        let is_queued = !waits.is_empty() || !away.is_empty();
+        let queued = is_queued.then(|| Box::new(Queued { waits, away }));
+        self.rows.push(Row { id, start_ns, total_ns, amounts, queued });
+    }
+
+    fn number(&mut self, kind: Kind) -> u32 {
+        let next = self.kinds.len() as u32;
+        *self.numbers.entry(kind).or_insert_with(|| {
+            self.kinds.push(kind);
+            next
+        })
     }
 
     /// A row's time by kind: (number of the kind, time).
-    pub fn amounts_of(&self, row: &Row) -> &[(u32, u64)] {
-        &self.amounts[row.amounts.clone()]
+    pub fn amounts_of(&self, row: &Row) -> impl Iterator<Item = (u32, u64)> + Clone {
+        self.amounts[row.amounts.clone()].iter().map(|amount| (amount.kind, amount.ns))
     }
 
-    /// Once all rows are in: the tail are those above `limit_ns`.
+    /// Once all rows are in: puts them in order of their totals, which are returned.
+    pub fn order(&mut self) -> Vec<u64> {
+        let mut by_total: Vec<(u64, u32)> = (0..).zip(&self.rows).map(|(at, row)| (row.total_ns, at)).collect();
+        by_total.sort_unstable();
+        self.by_total = by_total.iter().map(|(_, at)| *at).collect();
+        by_total.into_iter().map(|(total_ns, _)| total_ns).collect()
+    }
+
+    /// Once they are in order: the tail are those above `limit_ns`.
     pub fn close(&mut self, limit_ns: Option<u64>) {
-        let mut by_total: Vec<usize> = (0..self.rows.len()).collect();
-        by_total.sort_by_key(|at| self.rows[*at].total_ns);
         // A cause that hits a third of the messages must not look typical.
-        let cut = by_total.len() * 2 / 5;
-        let middle = &by_total[cut..by_total.len() - cut];
-        self.typical = vec![0.0; self.kinds.len()];
-        for (kind, ns) in middle.iter().flat_map(|at| &self.amounts[self.rows[*at].amounts.clone()]) {
-            self.typical[*kind as usize] += *ns as f64 / middle.len() as f64;
+        let cut = self.by_total.len() * 2 / 5;
+        let middle = &self.by_total[cut..self.by_total.len() - cut];
+        let mut typical = vec![0.0; self.kinds.len()];
+        for (kind, ns) in middle.iter().flat_map(|at| self.amounts_of(&self.rows[*at as usize])) {
+            typical[kind as usize] += ns as f64 / middle.len() as f64;
         }
+        self.typical = typical;
         let is_late = |at: &usize| limit_ns.is_some_and(|limit| self.rows[*at].total_ns > limit);
         self.tail = (0..self.rows.len()).filter(is_late).collect();
     }
@@ -99,15 +146,15 @@ impl Ledger {
 
     /// A row's own time in a hop in the kinds that `of` picks.
     pub fn own_ns(&self, row: usize, hop: u16, of: impl Fn(&Kind) -> bool) -> u64 {
-        let kinds = self.amounts_of(&self.rows[row]).iter().map(|(number, ns)| (&self.kinds[*number as usize], ns));
+        let kinds = self.amounts_of(&self.rows[row]).map(|(number, ns)| (&self.kinds[number as usize], ns));
         kinds.filter(|(kind, _)| kind.hop == hop && !kind.queued && of(kind)).map(|(_, ns)| ns).sum()
     }
 
     /// Each row's time in the kinds that `of` picks.
     pub fn amounts(&self, of: impl Fn(&Kind) -> bool) -> Vec<u64> {
         let picked: Vec<bool> = self.kinds.iter().map(of).collect();
-        let picks = |(kind, _): &&(u32, u64)| picked[*kind as usize];
-        let amount = |row: &Row| self.amounts_of(row).iter().filter(picks).map(|(_, ns)| ns).sum();
+        let picks = |(kind, _): &(u32, u64)| picked[*kind as usize];
+        let amount = |row: &Row| self.amounts_of(row).filter(picks).map(|(_, ns)| ns).sum();
         self.rows.iter().map(amount).collect()
     }
 
@@ -131,8 +178,8 @@ impl Ledger {
         let mut lines: HashMap<G, LedgerLine<G>> = HashMap::default();
         for at in rows {
             // In order: sums of floats depend on theirs, and two reports of one recording are equal.
-            let of_row = self.amounts_of(&self.rows[*at]).iter();
-            let mut amounts: Vec<(G, u64)> = of_row.map(|(kind, ns)| (of[*kind as usize], *ns)).collect();
+            let of_row = self.amounts_of(&self.rows[*at]);
+            let mut amounts: Vec<(G, u64)> = of_row.map(|(kind, ns)| (of[kind as usize], ns)).collect();
             amounts.sort_unstable();
             let mut excess = 0.0;
             for amounts in amounts.chunk_by(|one, next| one.0 == next.0) {
@@ -229,6 +276,7 @@ mod tests {
             let pieces = pieces.into_iter().filter(|(_, p)| p.from_ns < p.to_ns).collect();
             ledger.add(id, id, 100 + late, Divided { pieces, ..Divided::default() });
         }
+        ledger.order();
         ledger.close(Some(120));
         let groups = ledger.groups(|kind| kind.cause);
         let shares: Vec<_> = groups.lines.iter().map(|l| (l.group, groups.share(l), l.time_ns, l.typical_ns)).collect();
@@ -247,6 +295,7 @@ mod tests {
             let pieces = pieces.into_iter().filter(|(_, p)| p.from_ns < p.to_ns).collect();
             ledger.add(id.into(), id.into(), 100 + late, Divided { pieces, ..Divided::default() });
         }
+        ledger.order();
         ledger.close(Some(120));
         let causes = ledger.groups(|kind| kind.cause);
         let groups = ledger.groups(|kind| (kind.cause, kind.detail));

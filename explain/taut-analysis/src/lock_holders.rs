@@ -13,7 +13,7 @@ pub(crate) fn of(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<String, Strin
     let registered = walker.objects.lock_names();
     let is_unnamed = |detail| !registered.contains(&walker.names.text(detail));
     for row in ledger.tail.iter().map(|at| &ledger.rows[*at]) {
-        for (kind, ns) in ledger.amounts_of(row).iter().map(|(kind, ns)| (&ledger.kinds[*kind as usize], ns)) {
+        for (kind, ns) in ledger.amounts_of(row).map(|(kind, ns)| (&ledger.kinds[kind as usize], ns)) {
             if kind.cause == Cause::Lock && kind.other != 0 && is_unnamed(kind.detail) {
                 let holder = walker.objects.name(kind.other, row.start_ns).into_owned();
                 *held.entry(kind.detail).or_default().entry(holder).or_default() += ns;

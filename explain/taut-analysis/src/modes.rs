@@ -15,8 +15,8 @@ const CAUSES_MAX: usize = 3;
 /// In order of time; none where the distribution has one peak.
 pub(crate) fn modes(chain: &Chain, ledger: &Ledger, walker: &Walker<'_>) -> Vec<Mode> {
     let Some(median) = chain.end_to_end.distribution.p50_ns else { return Vec::new() };
-    let mut rows: Vec<(u64, usize)> = ledger.rows.iter().enumerate().map(|(at, row)| (row.total_ns, at)).collect();
-    rows.sort_unstable();
+    let row = |at: &u32| (ledger.rows[*at as usize].total_ns, *at as usize);
+    let rows: Vec<(u64, usize)> = ledger.by_total.iter().map(row).collect();
     let bins = bins(&rows);
     let mut peaks: Vec<usize> = peaks(&bins).iter().map(|peak| bins.partition_point(|bin| bin.1 <= *peak)).collect();
     // The main one is that next to the median; what is faster needs no explanation.

@@ -18,6 +18,9 @@ impl Default for Names {
 
 impl Names {
     pub fn of(&mut self, text: &str) -> u32 {
+        if text.is_empty() {
+            return 0;
+        }
         if let Some(number) = self.by_text.get(text) {
             return *number;
         }

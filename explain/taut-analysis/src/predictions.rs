@@ -10,7 +10,7 @@ use crate::{
     factor::Factor,
     kind::Kind,
     ledger::Ledger,
-    replay::{Removal, Removed, Replay, is_off},
+    replay::{Removal, Removals, Removed, Replay, is_off},
     resample::Blocks,
     walk::Walker,
 };
@@ -35,6 +35,15 @@ pub(crate) struct Predictor<'a> {
     deadline_ns: Option<u64>,
 }
 
+/// Totals of the rows in a prediction.
+struct Sample {
+    /// By row.
+    left: Vec<u64>,
+    /// The same, ascending.
+    sorted: Vec<u64>,
+    blocks: Blocks,
+}
+
 /// What a kind of time is to what is removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -49,13 +58,12 @@ impl<'a> Predictor<'a> {
     pub fn new(
         chain: &Chain,
         ledger: &'a Ledger,
+        sorted: Vec<u64>,
         replay: Option<&'a Replay>,
         walker: &'a Walker<'a>,
         quantile: Option<f64>,
     ) -> Predictor<'a> {
         let totals: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
-        let mut sorted = totals.clone();
-        sorted.sort_unstable();
         let carried = Distribution::of(&totals, &sorted).highest_to_p99().map(|(quantile, _)| quantile);
         Predictor {
             ledger,
@@ -82,9 +90,7 @@ impl<'a> Predictor<'a> {
                 false => 0.0,
             })
             .collect();
-        let removed: Vec<Vec<Removed>> =
-            (0..self.ledger.rows.len()).map(|row| self.removed(row, &parts, &kept, replay)).collect();
-        let left = match replay {
+        let left: Vec<u64> = match replay {
             Some(replay) => {
                 let of_wait = |kind: &Kind, ns: u64, beyond: u64| match self.part(all, kind) {
                     Part::None => 0,
@@ -92,17 +98,28 @@ impl<'a> Predictor<'a> {
                     Part::Own(nth) | Part::Drawn(nth) if kept[nth] >= 1.0 => beyond,
                     Part::Own(_) | Part::Drawn(_) => ns,
                 };
-                replay.totals(self.ledger, &Removal { of_rows: &removed, of_wait: &of_wait })
+                let mut removals = Removals::default();
+                (0..self.totals.len())
+                    .for_each(|row| removals.push(|all| self.removed(row, &parts, &kept, Some(replay), all)));
+                replay.totals(self.ledger, &Removal { of_rows: &removals, of_wait: &of_wait })
             }
             None => {
-                let sum = |removed: &Vec<Removed>| removed.iter().map(|of| of.own_ns + of.behind_ns).sum::<u64>();
-                self.totals.iter().zip(&removed).map(|(total, removed)| total.saturating_sub(sum(removed))).collect()
+                let mut removed = Vec::new();
+                let left = |(row, total): (usize, &u64)| {
+                    removed.clear();
+                    self.removed(row, &parts, &kept, None, &mut removed);
+                    total.saturating_sub(removed.iter().map(|of| of.own_ns + of.behind_ns).sum())
+                };
+                self.totals.iter().enumerate().map(left).collect()
             }
         };
-        let remaining = self.remaining(&parts, kept.iter().sum(), &left);
+        let blocks = Blocks::of(&left);
+        let sorted = blocks.ascending();
+        let remaining = self.remaining(&parts, kept.iter().sum(), &left, &sorted);
         let keeps = kept.iter().any(|kept| *kept >= 1.0);
         let half_in = self.half_in(&left, replay.and_then(Replay::base).unwrap_or(&self.totals));
-        Prediction { remaining, half_in, ..self.predictions(all, left, replay.is_some(), keeps) }
+        let sample = Sample { left, sorted, blocks };
+        Prediction { remaining, half_in, ..self.predictions(all, &sample, replay.is_some(), keeps) }
     }
 
     /// How many messages of the tail have half of the time that goes from it.
@@ -121,10 +138,8 @@ impl<'a> Predictor<'a> {
 
     /// By what messages from the predicted quantile on still exceed typical ones: other causes of their own, and waits behind others
     /// that the run has and the recording had not.
-    fn remaining(&self, parts: &[Part], kept_ns: f64, left: &[u64]) -> Vec<ModeCause> {
-        let mut sorted = left.to_vec();
-        sorted.sort_unstable();
-        let Some(limit_ns) = self.quantile.and_then(|quantile| rank(&sorted, quantile)) else { return Vec::new() };
+    fn remaining(&self, parts: &[Part], kept_ns: f64, left: &[u64], sorted: &[u64]) -> Vec<ModeCause> {
+        let Some(limit_ns) = self.quantile.and_then(|quantile| rank(sorted, quantile)) else { return Vec::new() };
         let mut typical: BTreeMap<Cause, f64> = BTreeMap::new();
         let of_others =
             || self.ledger.kinds.iter().zip(parts).enumerate().filter(|(_, (_, part))| **part == Part::None);
@@ -134,9 +149,8 @@ impl<'a> Predictor<'a> {
         let mut beyond: BTreeMap<Cause, f64> = BTreeMap::new();
         for (row, left_ns) in self.ledger.rows.iter().zip(left).filter(|(_, left_ns)| **left_ns >= limit_ns) {
             let mut own: BTreeMap<Cause, f64> = BTreeMap::new();
-            for (kind, ns) in self.ledger.amounts_of(row).iter().filter(|(kind, _)| parts[*kind as usize] == Part::None)
-            {
-                *own.entry(self.ledger.kinds[*kind as usize].cause).or_default() += *ns as f64;
+            for (kind, ns) in self.ledger.amounts_of(row).filter(|(kind, _)| parts[*kind as usize] == Part::None) {
+                *own.entry(self.ledger.kinds[kind as usize].cause).or_default() += ns as f64;
             }
             let more = *left_ns as f64 - kept_ns - own.values().sum::<f64>();
             *own.entry(Cause::Queued).or_default() += more.max(0.0);
@@ -165,36 +179,39 @@ impl<'a> Predictor<'a> {
         kinds.filter(|((kind, _), part)| is(kind, part)).map(|((_, ns), _)| ns).sum()
     }
 
-    /// By hop: what goes of a message's own time, and of that behind others.
-    fn removed(&self, row: usize, parts: &[Part], kept: &[f64], replay: Option<&Replay>) -> Vec<Removed> {
+    /// Appends by hop what goes of a message's own time, and of that behind others.
+    fn removed(&self, row: usize, parts: &[Part], kept: &[f64], replay: Option<&Replay>, removed: &mut Vec<Removed>) {
         let own_only = replay.is_some();
         let amounts = self.ledger.amounts_of(&self.ledger.rows[row]);
-        let kind = |number: &u32| &self.ledger.kinds[*number as usize];
-        let share: Vec<f64> = (0..kept.len())
-            .map(|nth| {
-                let is_own = |(number, _): &&(u32, u64)| {
-                    parts[*number as usize] == Part::Own(nth) && !(own_only && kind(number).queued)
-                };
-                let own: u64 = amounts.iter().filter(is_own).map(|(_, ns)| ns).sum();
-                if own > 0 { (own as f64 - kept[nth].floor()).max(0.0) / own as f64 } else { 0.0 }
-            })
-            .collect();
-        let mut removed: Vec<Removed> = Vec::new();
-        for (number, ns) in amounts {
-            let (Part::Own(nth) | Part::Drawn(nth)) = parts[*number as usize] else { continue };
+        let kind = |number: u32| &self.ledger.kinds[number as usize];
+        let share = |nth: usize| {
+            let is_own = |(number, _): &(u32, u64)| {
+                parts[*number as usize] == Part::Own(nth) && !(own_only && kind(*number).queued)
+            };
+            let own: u64 = amounts.clone().filter(is_own).map(|(_, ns)| ns).sum();
+            if own > 0 { (own as f64 - kept[nth].floor()).max(0.0) / own as f64 } else { 0.0 }
+        };
+        let first = removed.len();
+        let mut known: Option<(usize, f64)> = None;
+        for (number, ns) in amounts.clone() {
+            let (Part::Own(nth) | Part::Drawn(nth)) = parts[number as usize] else { continue };
             let kind = kind(number);
             // For how long a shared CPU is another's comes out of the run.
             if kind.is_away && own_only {
                 continue;
             }
             let (own_ns, behind_ns) = match kind.queued && own_only {
-                true => (0, *ns),
-                false => ((share[nth] * *ns as f64).round() as u64, 0),
+                true => (0, ns),
+                false => {
+                    let (_, share) =
+                        *known.insert(known.filter(|known| known.0 == nth).unwrap_or_else(|| (nth, share(nth))));
+                    ((share * ns as f64).round() as u64, 0)
+                }
             };
             let shared = replay.filter(|_| !self.walker.shared.is_empty());
             let server = shared.and_then(|replay| replay.server(row, kind.hop));
             let off_ns = if is_off(kind, server == Some(self.walker.server(kind.tid))) { own_ns } else { 0 };
-            match removed.iter_mut().find(|of| of.hop == kind.hop) {
+            match removed[first..].iter_mut().find(|of| of.hop == kind.hop) {
                 Some(sum) => {
                     (sum.own_ns, sum.off_ns, sum.behind_ns) =
                         (sum.own_ns + own_ns, sum.off_ns + off_ns, sum.behind_ns + behind_ns);
@@ -202,14 +219,11 @@ impl<'a> Predictor<'a> {
                 None => removed.push(Removed { hop: kind.hop, own_ns, off_ns, behind_ns }),
             }
         }
-        removed
     }
 
-    fn predictions(&self, all: &[&Factor], left: Vec<u64>, is_replayed: bool, keeps: bool) -> Prediction {
-        let mut sorted = left.clone();
-        sorted.sort_unstable();
-        let distribution = Distribution::of(&left, &sorted);
-        let blocks = Blocks::of(&left);
+    fn predictions(&self, all: &[&Factor], sample: &Sample, is_replayed: bool, keeps: bool) -> Prediction {
+        let Sample { left, sorted, blocks } = sample;
+        let distribution = Distribution::of(left, sorted);
         let is_shown = |q: &f64| *q <= self.carried || Some(*q) == self.quantile;
         let least_ns = blocks.interval(0.5).map_or(0, |(low, _)| low);
         // No quantile above the median is below it; of few bursts a resample may say so.
@@ -218,12 +232,12 @@ impl<'a> Predictor<'a> {
             Some(Predicted {
                 quantile,
                 before_ns: rank(&self.sorted, quantile)?,
-                after_ns: rank(&sorted, quantile)?,
+                after_ns: rank(sorted, quantile)?,
                 interval_ns: interval(quantile)?,
             })
         };
         let at = |values: &[u64]| self.quantile.and_then(|q| rank(values, q)).unwrap_or(0);
-        let (was, is) = (at(&self.sorted), at(&sorted));
+        let (was, is) = (at(&self.sorted), at(sorted));
         let words: Vec<String> = all.iter().map(|factor| factor.word()).collect();
         let what = words.join(" and ");
         let alone = match is_replayed {

@@ -182,17 +182,17 @@ impl Queues {
     /// order of their start.
     pub fn divide(&mut self, passage: &Passage, pieces: Vec<(u16, Piece)>, walker: &mut Walker<'_>) -> Divided {
         let mut divided = Divided { pieces: Vec::with_capacity(pieces.len()), ..Divided::default() };
-        let mut pieces = pieces.into_iter().peekable();
+        let mut of_hop: Vec<Piece> = Vec::with_capacity(pieces.len());
+        let mut left = pieces.as_slice();
         // When it would pass if every message took its typical time.
         let mut typical_ns = passage.passes.first().map_or(0, |(_, pass)| pass.time_ns);
         let mut own_of: Vec<(i32, Amounts, Amounts)> = Vec::new();
         for pair in passage.passes.windows(2) {
             let (from, (column, to)) = (pair[0].1, pair[1]);
             let hop = column as u16 - 1;
-            let mut of_hop: Vec<Piece> = Vec::new();
-            while let Some((_, piece)) = pieces.next_if(|(at, _)| *at == hop) {
-                of_hop.push(piece);
-            }
+            let (own, later) = left.split_at(left.iter().take_while(|(at, _)| *at == hop).count());
+            of_hop.extend(own.iter().map(|(_, piece)| *piece));
+            left = later;
             let waits = of_hop.iter().any(is_queue);
             let is_behind = of_hop.iter().any(|piece| piece.behind.is_some());
             let wait = (waits && from.is_handed_to(to)).then(|| self.wait(hop, passage.id, from, to, &of_hop, walker));
@@ -223,10 +223,10 @@ impl Queues {
             let mut shares = [[0.0f64; CAUSES]; 2];
             for (side, sums) in sums.iter().enumerate() {
                 let typical = self.typical.get(&(hop, side == 1)).unwrap_or(&[0; CAUSES]);
-                for (cause, ns) in sums.iter().enumerate() {
+                for (cause, ns) in sums.iter().enumerate().filter(|(_, ns)| **ns > 0) {
                     let kept = if is_ordinary(Cause::ALL[cause]) { (*ns).min(typical[cause]) } else { 0 };
                     typical_ns += kept;
-                    shares[side][cause] = if *ns > 0 { 1.0 - kept as f64 / *ns as f64 } else { 0.0 };
+                    shares[side][cause] = 1.0 - kept as f64 / *ns as f64;
                 }
             }
             let known = own_of.iter().position(|(tid, ..)| *tid == to.tid).unwrap_or_else(|| {
@@ -234,7 +234,7 @@ impl Queues {
                 own_of.len() - 1
             });
             let (_, all, beyond) = &mut own_of[known];
-            for (cause, ns) in sums[1].iter().enumerate() {
+            for (cause, ns) in sums[1].iter().enumerate().filter(|(_, ns)| **ns > 0) {
                 all[cause] += ns;
                 beyond[cause] += (*ns as f64 * shares[1][cause]) as u64;
             }
@@ -248,7 +248,7 @@ impl Queues {
             thread.noted_ns = thread.noted_ns.max(to.time_ns);
             divided.waits.extend(wait.map(|wait| (hop, wait)));
             divided.away.extend((away_ns > 0).then_some((hop, away_ns)));
-            divided.pieces.extend(of_hop.into_iter().map(|piece| (hop, piece)));
+            divided.pieces.extend(of_hop.drain(..).map(|piece| (hop, piece)));
         }
         self.remember(passage.id, &own_of);
         divided

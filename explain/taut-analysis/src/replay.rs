@@ -76,9 +76,31 @@ pub(crate) struct Removed {
     pub behind_ns: u64,
 }
 
+/// The same of all rows.
+#[derive(Default)]
+pub(crate) struct Removals {
+    /// Row after row.
+    all: Vec<Removed>,
+    /// Of each row, where its own end.
+    ends: Vec<usize>,
+}
+
+impl Removals {
+    /// Takes what `append` appends as the next row's.
+    pub fn push(&mut self, append: impl FnOnce(&mut Vec<Removed>)) {
+        append(&mut self.all);
+        self.ends.push(self.all.len());
+    }
+
+    fn of_row(&self, row: usize) -> &[Removed] {
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.all[start..self.ends[row]]
+    }
+}
+
 /// What is taken away.
 pub(crate) struct Removal<'a> {
-    pub of_rows: &'a [Vec<Removed>],
+    pub of_rows: &'a Removals,
     /// Of what a thread did before it took a message: kind, time, and how much of it was beyond the typical.
     pub of_wait: &'a dyn Fn(&Kind, u64, u64) -> u64,
 }
@@ -100,7 +122,7 @@ impl Replay {
         server: impl Fn(i32) -> i32,
         mut closed: Vec<(i32, u64, u64, Kind)>,
     ) -> Option<Replay> {
-        if ledger.rows.iter().all(|row| row.waits.is_empty() && row.away.is_empty()) {
+        if ledger.rows.iter().all(|row| row.waits().is_empty() && row.away().is_empty()) {
             return None;
         }
         let mut steps = Vec::new();
@@ -111,10 +133,10 @@ impl Replay {
             for pair in passages(at).iter().flat_map(|passage| passage.passes.windows(2)) {
                 let (from, (column, to)) = (pair[0].1, pair[1]);
                 let hop = column as u16 - 1;
-                let wait = row.waits.iter().position(|(of, _)| *of == hop);
-                let away_ns = row.away.iter().find(|(of, _)| *of == hop).map_or(0, |(_, ns)| *ns);
+                let wait = row.waits().iter().position(|(of, _)| *of == hop);
+                let away_ns = row.away().iter().find(|(of, _)| *of == hop).map_or(0, |(_, ns)| *ns);
                 if from.is_handed_to(to) {
-                    let since_ns = wait.map_or(from.time_ns, |wait| row.waits[wait].1.until_ns);
+                    let since_ns = wait.map_or(from.time_ns, |wait| row.waits()[wait].1.until_ns);
                     let ns = to.time_ns.saturating_sub(since_ns).saturating_sub(away_ns);
                     own.entry(hop).or_default()[usize::from(wait.is_some())].push(ns);
                 }
@@ -139,7 +161,7 @@ impl Replay {
                         alone if alone == to.tid => 0,
                         shared => {
                             let taken_ns =
-                                wait.map_or(from.time_ns, |wait| row.waits[wait].1.until_ns.max(from.time_ns));
+                                wait.map_or(from.time_ns, |wait| row.waits()[wait].1.until_ns.max(from.time_ns));
                             let off_ns = ledger.own_ns(at, hop, |kind| is_off(kind, server(kind.tid) == shared));
                             off_ns.min(to.time_ns.saturating_sub(taken_ns))
                         }
@@ -194,7 +216,7 @@ impl Replay {
             by_itself: None,
         };
         if replay.servers.iter().any(|threads| threads.len() > 1) {
-            let none: Vec<Vec<Removed>> = vec![Vec::new(); ledger.rows.len()];
+            let none = Removals { all: Vec::new(), ends: vec![0; ledger.rows.len()] };
             let totals = replay.totals(ledger, &Removal { of_rows: &none, of_wait: &|_, _, _| 0 });
             let (mut run, mut recorded) =
                 (totals.clone(), ledger.rows.iter().map(|row| row.total_ns).collect::<Vec<_>>());
@@ -295,7 +317,7 @@ impl Replay {
             let left = (step.to_ns - step.from_ns).saturating_sub(removed.own_ns + removed.behind_ns + step.away_ns);
             return (arrives_ns + left).max(last.map_or(0, |(_, free)| free)) + (time_ns - since_ns);
         };
-        let wait = &ledger.rows[row].waits[wait as usize].1;
+        let wait = &ledger.rows[row].waits()[wait as usize].1;
         let taken_ns = wait.until_ns.max(step.from_ns);
         let left = step.to_ns.saturating_sub(taken_ns).saturating_sub(removed.own_ns + step.away_ns);
         // Others may have had their turn first.
@@ -327,7 +349,7 @@ fn mapped(ns: u64, from: &[u64], to: &[u64]) -> u64 {
 
 impl Step {
     fn removed(&self, removal: &Removal<'_>) -> Removed {
-        let of_row = removal.of_rows[self.row as usize].iter();
+        let of_row = removal.of_rows.of_row(self.row as usize).iter();
         of_row.copied().find(|removed| removed.hop == self.hop).unwrap_or_default()
     }
 

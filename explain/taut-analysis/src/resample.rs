@@ -71,6 +71,11 @@ impl Blocks {
         Blocks { sorted, sizes }
     }
 
+    /// The values, the least first.
+    pub fn ascending(&self) -> Vec<u64> {
+        self.sorted.iter().rev().map(|(value, _)| *value).collect()
+    }
+
     /// The 95 % interval in which the quantile of another such recording, as long as this one, would lie: both are one draw each,
     /// so it is that of the ratio of two resamples about the value. Tails are long above and not below: times differ by factors,
     /// and a few bursts beyond a quantile tell no largest one. `None` without values.

@@ -18,7 +18,7 @@ use crate::{
 /// Late starts that come with their causes.
 const WORST: usize = 10;
 /// Flag of clock_nanosleep: until a moment, not for a time.
-const TIMER_ABSTIME: u64 = 1;
+const TIMER_ABSTIME: u32 = 1;
 /// Most messages of a loop start after a sleep of their own.
 const LEAST_SHARE: f64 = 0.5;
 

@@ -318,23 +318,38 @@ impl Walker<'_> {
         hop: Hop,
         depth: usize,
     ) -> (Vec<Piece>, bool) {
+        let mut pieces = Vec::with_capacity(16);
+        let reached = self.walk_back(tid, from_ns, to_ns, home, hop, depth, &mut pieces);
+        pieces.reverse();
+        (pieces, reached)
+    }
+
+    /// The same, appended from the end to the start.
+    #[expect(clippy::too_many_arguments, reason = "as above, and where the pieces go")]
+    fn walk_back(
+        &mut self,
+        tid: i32,
+        from_ns: u64,
+        to_ns: u64,
+        home: Option<i32>,
+        hop: Hop,
+        depth: usize,
+        pieces: &mut Vec<Piece>,
+    ) -> bool {
         let timelines = self.timelines;
         let Some(timeline) = timelines.threads.get(&tid) else {
-            return (vec![self.piece(from_ns, to_ns, Cause::Unknown, tid)], false);
+            pieces.push(self.piece(from_ns, to_ns, Cause::Unknown, tid));
+            return false;
         };
-        let stretches = self.stretches(tid, timeline, from_ns, to_ns);
-        // From the end to the start.
-        let mut pieces: Vec<Piece> = Vec::with_capacity(2 * stretches.len());
-        let mut reached = false;
-        for (from, to, stretch) in stretches.into_iter().rev() {
-            let chunk = match stretch {
+        for (from, to, stretch) in self.stretches(tid, timeline, from_ns, to_ns).into_iter().rev() {
+            match stretch {
                 Stretch::Gil { holder } => {
-                    let mut pieces = vec![self.gil(tid, from, to, holder)];
+                    let mut waited = vec![self.gil(tid, from, to, holder)];
                     for (start, end) in timeline.lost_between(from, to) {
                         let lost = self.lost(start, end, tid);
-                        overlay(&mut pieces, start, end, |_, _, _| Some(lost));
+                        overlay(&mut waited, start, end, |_, _, _| Some(lost));
                     }
-                    pieces
+                    pieces.extend(waited.into_iter().rev());
                 }
                 Stretch::Segment(at) => match timeline.segments.get(at).map(|s| s.state) {
                     // It stamps at that moment, so its wake was lost, and a later one says nothing of this wait.
@@ -344,33 +359,34 @@ impl Walker<'_> {
                             && to - from > CLOCKS_AGREE_NS
                             && timeline.end_ns(at) > to + CLOCKS_AGREE_NS =>
                     {
-                        vec![self.piece(from, to, Cause::Unknown, tid)]
+                        pieces.push(self.piece(from, to, Cause::Unknown, tid));
                     }
                     Some(ThreadState::Blocked | ThreadState::Uninterruptible | ThreadState::Stopped) => {
                         match self.wait(tid, timeline, at, from, to, hop) {
-                            Wait::Is(pieces) => pieces,
+                            Wait::Is(waited) => pieces.extend(waited.into_iter().rev()),
                             Wait::For(other) if Some(other) == home => {
-                                reached = true;
-                                self.walk(other, hop.from.time_ns, to, None, hop, depth + 1).0
+                                self.walk_back(other, hop.from.time_ns, to, None, hop, depth + 1, pieces);
+                                return true;
                             }
                             Wait::For(other) if depth < DEPTH_MAX => {
-                                let (pieces, is_home) = self.walk(other, from, to, home, hop, depth + 1);
-                                reached = is_home;
-                                pieces
+                                if self.walk_back(other, from, to, home, hop, depth + 1, pieces) {
+                                    return true;
+                                }
                             }
-                            Wait::For(other) => vec![Piece { other, ..self.piece(from, to, Cause::Unknown, tid) }],
+                            Wait::For(other) => {
+                                pieces.push(Piece { other, ..self.piece(from, to, Cause::Unknown, tid) });
+                            }
                         }
                     }
-                    _ => self.awake(tid, timeline, at, from, to, hop),
+                    _ => {
+                        let first = pieces.len();
+                        self.awake(tid, timeline, at, from, to, hop, pieces);
+                        pieces[first..].reverse();
+                    }
                 },
-            };
-            pieces.extend(chunk.into_iter().rev());
-            if reached {
-                break;
             }
         }
-        pieces.reverse();
-        (pieces, reached)
+        false
     }
 
     /// The thread's segments between two moments, waits for the GIL merged, without gaps.
@@ -396,44 +412,62 @@ impl Walker<'_> {
         stretches
     }
 
-    /// On a CPU, or waiting for one.
-    fn awake(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64, hop: Hop) -> Vec<Piece> {
+    /// On a CPU, or waiting for one; appended.
+    #[expect(clippy::too_many_arguments, reason = "the stretch, and where its pieces go")]
+    fn awake(
+        &mut self,
+        tid: i32,
+        timeline: &Timeline,
+        at: usize,
+        from: u64,
+        to: u64,
+        hop: Hop,
+        pieces: &mut Vec<Piece>,
+    ) {
         let Some(segment) = timeline.segments.get(at) else {
-            return vec![self.piece(from, to, Cause::Unknown, tid)];
+            return pieces.push(self.piece(from, to, Cause::Unknown, tid));
         };
         match segment.state {
-            ThreadState::Running => self.running(tid, timeline, segment.cpu, from, to, hop),
+            ThreadState::Running => self.running(tid, timeline, segment.cpu, from, to, hop, pieces),
             ThreadState::Preempted => {
                 let held_ns = self.held_until(tid, segment.start_ns, timeline.end_ns(at)).clamp(from, to);
-                let mut pieces = Vec::new();
                 if from < held_ns {
                     let note = self.note(|_| "its control group was out of its CPU quota until then".into());
                     pieces.push(Piece { note, ..self.piece(from, held_ns, Cause::Throttled, tid) });
                 }
                 if held_ns < to {
                     let piece = self.preempted(tid, timeline, at, held_ns, to);
-                    pieces.extend(self.by_turns(piece, segment.cpu, hop));
+                    self.by_turns(piece, segment.cpu, hop, pieces);
                 }
-                pieces
             }
             ThreadState::Woken => {
                 let piece = self.woken(tid, timeline, at, from, to, hop);
                 let cpu = timeline.segments.get(at + 1).map_or(segment.cpu, |next| next.cpu);
-                self.by_turns(piece, cpu, hop)
+                self.by_turns(piece, cpu, hop, pieces);
             }
-            ThreadState::Lost => vec![self.lost(from, to, tid)],
-            _ => vec![self.piece(from, to, Cause::Unknown, tid)],
+            ThreadState::Lost => pieces.push(self.lost(from, to, tid)),
+            _ => pieces.push(self.piece(from, to, Cause::Unknown, tid)),
         }
     }
 
-    /// Work, system calls, page faults and interrupts of a thread on a CPU, by one sweep.
-    fn running(&mut self, tid: i32, timeline: &Timeline, cpu: u16, from: u64, to: u64, hop: Hop) -> Vec<Piece> {
+    /// Work, system calls, page faults and interrupts of a thread on a CPU, by one sweep; appended.
+    #[expect(clippy::too_many_arguments, reason = "the stretch, and where its pieces go")]
+    fn running(
+        &mut self,
+        tid: i32,
+        timeline: &Timeline,
+        cpu: u16,
+        from: u64,
+        to: u64,
+        hop: Hop,
+        pieces: &mut Vec<Piece>,
+    ) {
         let timelines = self.timelines;
         let interrupts = timelines.interrupts(cpu, from, to);
         let calls = &timeline.calls[timeline.calls.partition_point(|c| c.end_ns <= from)..];
         let faults = &timeline.fault_times[timeline.fault_times.partition_point(|f| f.1 <= from)..];
         let (mut i, mut c, mut f) = (0, 0, 0);
-        let mut pieces: Vec<Piece> = Vec::new();
+        let first = pieces.len();
         let mut now = from;
         while now < to {
             while interrupts.get(i).is_some_and(|x| x.end_ns <= now) {
@@ -467,13 +501,12 @@ impl Walker<'_> {
                 (Cause::Cpu, "".into())
             };
             let detail = self.of_thread(&detail, tid, now, hop);
-            match pieces.last_mut() {
+            match pieces[first..].last_mut() {
                 Some(last) if last.cause == cause && last.detail == detail => last.to_ns = until,
                 _ => pieces.push(Piece { detail, ..self.piece(now, until, cause, tid) }),
             }
             now = until;
         }
-        pieces
     }
 
     /// Until when a thread that lost its CPU at `start_ns` and could run waited for its control group's quota, on a CPU that was others'
@@ -495,7 +528,7 @@ impl Walker<'_> {
         // Who could run on is not left for the idle task, unless it is taken elsewhere.
         let stays = timeline.segments.get(at + 1).is_some_and(|next| next.cpu == segment.cpu);
         let idles = self.timelines.idles_from(segment.cpu, start) && stays;
-        if idles || self.timelines.longest_idle_ns(segment.cpu, start, end) > THROTTLED_IDLE_NS {
+        if idles || self.timelines.idles_longer(segment.cpu, start, end, THROTTLED_IDLE_NS) {
             return self.throttled(tid, from, to);
         }
         let ran = self.timelines.ran(segment.cpu, from, to);
@@ -506,7 +539,7 @@ impl Walker<'_> {
         let segment = timeline.segments[at];
         let cpu = timeline.segments.get(at + 1).map_or(segment.cpu, |next| next.cpu);
         let end = timeline.end_ns(at).min(self.timelines.end_ns);
-        if self.timelines.longest_idle_ns(cpu, segment.start_ns, end) > SLOW_IDLE_EXIT_NS {
+        if self.timelines.idles_longer(cpu, segment.start_ns, end, SLOW_IDLE_EXIT_NS) {
             if self.timelines.is_held_back(tid, segment.start_ns, end) {
                 return self.throttled(tid, from, to);
             }
@@ -543,11 +576,11 @@ impl Walker<'_> {
     }
 
     /// A wait to run, less the turns of threads of the chain on the CPU that they share with the waiting one: in them the message
-    /// waits behind those that they are at.
-    fn by_turns(&mut self, mut wait: Piece, cpu: u16, hop: Hop) -> Vec<Piece> {
+    /// waits behind those that they are at; appended.
+    fn by_turns(&mut self, mut wait: Piece, cpu: u16, hop: Hop, pieces: &mut Vec<Piece>) {
         let (timelines, tid) = (self.timelines, wait.tid);
         if !self.shared.contains_key(&tid) {
-            return vec![wait];
+            return pieces.push(wait);
         }
         wait.is_away = wait.cause != Cause::Wakeup || wait.other != 0;
         let has_turn = |(other, ..): &(i32, u64, u64)| *other != tid && self.shared.contains_key(other);
@@ -558,9 +591,8 @@ impl Walker<'_> {
             _ => Vec::new(),
         };
         if stays.is_empty() {
-            return vec![wait];
+            return pieces.push(wait);
         }
-        let mut pieces = Vec::new();
         let mut now = wait.from_ns;
         for (other, from, to) in stays.into_iter().chain([(0, wait.to_ns, wait.to_ns)]) {
             if now < from {
@@ -569,7 +601,8 @@ impl Walker<'_> {
                 pieces.push(Piece { after: wait.after, is_away: rest.other != 0, ..rest });
             }
             if let Some(timeline) = timelines.threads.get(&other) {
-                let mut turn = self.running(other, timeline, cpu, from, to, hop);
+                let mut turn = Vec::new();
+                self.running(other, timeline, cpu, from, to, hop, &mut turn);
                 let on_receipt = self.receivers.contains(&other);
                 set_handled(&mut turn, &self.spans.handled(other, from, to, on_receipt));
                 for piece in &mut turn {
@@ -582,7 +615,6 @@ impl Walker<'_> {
             }
             now = to;
         }
-        pieces
     }
 
     fn throttled(&mut self, tid: i32, from: u64, to: u64) -> Piece {

@@ -2,14 +2,14 @@
 
 use foldhash::HashMap;
 use taut_recording::Kind;
-use taut_timelines::partition_from;
+use taut_timelines::{Sequence, partition_from};
 
 use crate::point::Pass;
 
 /// Passes and marks of each thread in order of time.
 #[derive(Default)]
 pub struct Spans {
-    stamps: HashMap<i32, Vec<Stamped>>,
+    stamps: HashMap<i32, Sequence<Stamped>>,
     work: HashMap<i32, Vec<Mark>>,
     locks: HashMap<i32, Vec<LockWait>>,
     /// Where stamps are missing.

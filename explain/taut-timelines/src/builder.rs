@@ -175,7 +175,7 @@ impl Replay {
                     id,
                     result: 0,
                     arg0: event.arg1 as u64,
-                    arg1: event.arg2 as u32 as u64,
+                    arg1: event.arg2 as u32,
                     value: event.arg2_high,
                 });
             }

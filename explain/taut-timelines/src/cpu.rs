@@ -1,12 +1,14 @@
 //! One CPU: which thread ran on it when, its interrupts, and where events of it are missing.
 
+use crate::sequence::Sequence;
+
 /// One CPU: the threads that ran on it, and its interrupts.
 #[derive(Default)]
 pub struct Cpu {
     /// (since, tid) in order of time; tid 0 idles.
-    pub occupants: Vec<(u64, i32)>,
+    pub occupants: Sequence<(u64, i32)>,
     /// The outermost ones, not overlapping.
-    pub interrupts: Vec<Interrupt>,
+    pub interrupts: Sequence<Interrupt>,
     /// Stretches in which events were lost.
     pub holes: Vec<(u64, u64)>,
     /// Stretches in which an interrupt began or ended without being recorded.

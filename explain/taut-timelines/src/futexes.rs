@@ -23,13 +23,13 @@ const CONTENDED: u32 = 2;
 const CONTENDED_BIT: u32 = 1 << 31;
 
 /// Operations of futex(2), without the private and clock bits.
-const OPERATION: u64 = 0x7f;
-const WAIT: u64 = 0;
-const WAKE: u64 = 1;
-const LOCK_PI: u64 = 6;
-const WAIT_BITSET: u64 = 9;
-const WAKE_BITSET: u64 = 10;
-const LOCK_PI2: u64 = 13;
+const OPERATION: u32 = 0x7f;
+const WAIT: u32 = 0;
+const WAKE: u32 = 1;
+const LOCK_PI: u32 = 6;
+const WAIT_BITSET: u32 = 9;
+const WAKE_BITSET: u32 = 10;
+const LOCK_PI2: u32 = 13;
 
 /// What the futex calls of the recorded threads say.
 #[derive(Default)]

@@ -10,6 +10,7 @@ mod cpu;
 mod futexes;
 mod objects;
 mod order;
+mod sequence;
 mod timeline;
 mod timelines;
 
@@ -18,8 +19,9 @@ pub use calls::{Call, CallId, CallNumbers, Transfer};
 pub use cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, STALL};
 pub use futexes::{Futexes, GilWait};
 pub use objects::{NO_THREAD, Objects};
+pub use sequence::{Sequence, partition_from};
 pub use timeline::{
     Expiry, FAULT_BEFORE_SLEEP_NS, SAME_CLOCK_NS, Segment, SystemCall, ThreadState, Timeline, Timer, Work, ascending,
-    call_at, partition_from,
+    call_at,
 };
 pub use timelines::Timelines;

@@ -1,10 +1,6 @@
 //! The recorded kernel events of all CPUs in one order, compact: ten million of them must fit.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, binary_heap::PeekMut},
-    ops::Range,
-};
+use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
 use taut_recording::{KernelBatch, KernelEvent};
 
@@ -77,39 +73,40 @@ impl Events {
     /// Gives all of them in order of time. Blocks of which all is given are freed: what is made of the events takes their place.
     pub fn in_order(self, take: &mut dyn FnMut(&Event)) {
         let mut at_once: Vec<Event> = Vec::new();
-        let mut give = |at_once: &mut Vec<Event>| {
-            if at_once.iter().any(|event| event.cpu != at_once[0].cpu) {
-                merge(at_once);
-            }
-            at_once.drain(..).for_each(|event| take(&event));
-        };
-        self.by_time(|event| {
-            if at_once.first().is_some_and(|first| first.time_ns != event.time_ns) {
-                give(&mut at_once);
+        self.by_time(|event, next_ns| {
+            let is_last = next_ns != Some(event.time_ns);
+            if is_last && at_once.is_empty() {
+                return take(&event);
             }
             at_once.push(event);
+            if is_last {
+                if at_once.iter().any(|event| event.cpu != at_once[0].cpu) {
+                    merge(&mut at_once);
+                }
+                at_once.drain(..).for_each(|event| take(&event));
+            }
         });
-        give(&mut at_once);
     }
 
-    /// Merges the runs; those of one time in the order of the file.
-    fn by_time(mut self, mut take: impl FnMut(Event)) {
+    /// Merges the runs; those of one time in the order of the file. Gives each event with the time of the next one.
+    fn by_time(mut self, mut take: impl FnMut(Event, Option<u64>)) {
         let mut left: Vec<usize> = self.blocks.iter().map(Vec::len).collect();
         let time_ns = |blocks: &[Vec<Event>], run: &Run| Some(blocks[run.block][run.events.clone()].first()?.time_ns);
         let first = |(place, run)| Some(Reverse((time_ns(&self.blocks, run)?, place)));
         let mut next: BinaryHeap<Reverse<(u64, usize)>> = self.runs.iter().enumerate().filter_map(first).collect();
-        while let Some(mut earliest) = next.peek_mut() {
-            let run = &mut self.runs[earliest.0.1];
-            take(self.blocks[run.block][run.events.start]);
+        while let Some(Reverse((_, place))) = next.peek().copied() {
+            let run = &mut self.runs[place];
+            let event = self.blocks[run.block][run.events.start];
             run.events.start += 1;
             left[run.block] -= 1;
             match time_ns(&self.blocks, run) {
-                Some(time_ns) => earliest.0.0 = time_ns,
-                None => drop(PeekMut::pop(earliest)),
+                Some(time_ns) => next.peek_mut().into_iter().for_each(|mut earliest| earliest.0.0 = time_ns),
+                None => drop(next.pop()),
             }
             if left[run.block] == 0 {
                 self.blocks[run.block] = Vec::new();
             }
+            take(event, next.peek().map(|Reverse((time_ns, _))| *time_ns));
         }
     }
 }

@@ -1,24 +1,27 @@
 //! One thread's life: its states, system calls, page faults and armed timers, each in order of time.
 
-use crate::calls::CallId;
+use crate::{
+    calls::CallId,
+    sequence::{Sequence, partition_from},
+};
 
 /// What a thread did when.
 #[derive(Default)]
 pub struct Timeline {
     /// Contiguous: each ends where the next begins.
-    pub segments: Vec<Segment>,
+    pub segments: Sequence<Segment>,
     /// System calls, not overlapping.
-    pub calls: Vec<SystemCall>,
+    pub calls: Sequence<SystemCall>,
     /// Moments of page faults from user code.
-    pub faults: Vec<u64>,
+    pub faults: Sequence<u64>,
     /// The time on a CPU that their handling took, not overlapping; after [`Timeline::lay_out_faults`].
-    pub fault_times: Vec<(u64, u64)>,
+    pub fault_times: Sequence<(u64, u64)>,
     /// Timers armed by the thread itself: sleeps and time-outs.
-    pub timers: Vec<Timer>,
+    pub timers: Sequence<Timer>,
     /// Timers that fired and that the thread had armed, or that woke it.
     pub expiries: Vec<Expiry>,
     /// Of a kernel thread: what it worked on for others.
-    pub works: Vec<Work>,
+    pub works: Sequence<Work>,
     /// The scheduler's priority of it, mostly: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100 to 139 normal (120
     /// and its nice value); `None` where switches do not say.
     pub priority: Option<i16>,
@@ -84,8 +87,8 @@ pub struct SystemCall {
     pub result: i32,
     /// A futex's address, or a descriptor.
     pub arg0: u64,
-    /// A futex's operation, or the second argument.
-    pub arg1: u64,
+    /// A futex's operation, or the low half of the second argument.
+    pub arg1: u32,
     /// Of a futex wait: the value expected; of a wake: how many are woken.
     pub value: u32,
 }
@@ -201,7 +204,7 @@ impl Timeline {
             }
         }
         if let Some(settled) = settled {
-            self.segments = settled;
+            self.segments = settled.into();
         }
     }
 
@@ -263,7 +266,7 @@ impl Timeline {
         for at in 1..times.len() {
             times[at - 1].1 = times[at - 1].1.min(times[at].0);
         }
-        self.fault_times = times;
+        self.fault_times = times.into();
     }
 
     /// The system call under way at that moment.
@@ -304,17 +307,6 @@ pub fn ascending(mut stretches: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     stretches
 }
 
-/// [`slice::partition_point`] of what begins at `from`, for a point that is near it.
-pub fn partition_from<T>(all: &[T], from: usize, holds: impl Fn(&T) -> bool) -> usize {
-    let mut step = 1;
-    while all.get(from + step - 1).is_some_and(&holds) {
-        step *= 2;
-    }
-    // It holds for the first half of the last step.
-    let (known, end) = (from + step / 2, all.len().min(from + step - 1));
-    known + all[known..end.max(known)].partition_point(holds)
-}
-
 /// Those that overlap `from_ns..to_ns`, cut to it.
 fn overlapping(stretches: &[(u64, u64)], from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64)> {
     let first = stretches.partition_point(|(_, end)| *end <= from_ns);
@@ -323,24 +315,7 @@ fn overlapping(stretches: &[(u64, u64)], from_ns: u64, to_ns: u64) -> impl Itera
 }
 
 /// The call under way at that moment, of calls in order of time.
-pub fn call_at(calls: &[SystemCall], time_ns: u64) -> Option<&SystemCall> {
+pub fn call_at(calls: &Sequence<SystemCall>, time_ns: u64) -> Option<&SystemCall> {
     let at = calls.partition_point(|c| c.start_ns <= time_ns).checked_sub(1)?;
     Some(&calls[at]).filter(|c| time_ns < c.end_ns)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_point_is_the_same_from_wherever_it_is_searched() {
-        for length in 0..20 {
-            let all: Vec<u32> = (0..length).collect();
-            for point in 0..=length {
-                for from in 0..=point as usize {
-                    assert_eq!(partition_from(&all, from, |value| *value < point), point as usize);
-                }
-            }
-        }
-    }
 }

@@ -8,7 +8,8 @@ use taut_recording::host_numbers::host_of;
 use crate::{
     cpu::{Cpu, Interrupt},
     objects::Objects,
-    timeline::{CLOSE_FAULTS_NS, Segment, ThreadState, Timeline, ascending, partition_from},
+    sequence::partition_from,
+    timeline::{CLOSE_FAULTS_NS, Segment, ThreadState, Timeline, ascending},
 };
 
 /// What every thread and CPU did.
@@ -91,17 +92,18 @@ impl Timelines {
         sums
     }
 
-    /// The longest the CPU idled at a time in that stretch.
-    pub fn longest_idle_ns(&self, cpu: u16, from_ns: u64, to_ns: u64) -> u64 {
-        let idle = self.stays(cpu, from_ns, to_ns).filter(|(tid, _, _)| *tid == 0);
-        idle.map(|(_, start, end)| end - start).max().unwrap_or(0)
+    /// Whether the CPU idled for longer than that at a time in that stretch.
+    pub fn idles_longer(&self, cpu: u16, from_ns: u64, to_ns: u64, than_ns: u64) -> bool {
+        let is_longer = |from: u64, to: u64| to.saturating_sub(from) > than_ns;
+        is_longer(from_ns, to_ns)
+            && self.stays(cpu, from_ns, to_ns).any(|(tid, start, end)| tid == 0 && is_longer(start, end))
     }
 
     /// Whether the CPU was given to its idle task at that moment.
     pub fn idles_from(&self, cpu: u16, at_ns: u64) -> bool {
-        let occupants = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
-        let at = occupants.partition_point(|(since, _)| *since < at_ns);
-        occupants.get(at) == Some(&(at_ns, 0))
+        let Some(cpu) = self.cpus.get(usize::from(cpu)) else { return false };
+        let at = cpu.occupants.partition_point(|(since, _)| *since < at_ns);
+        cpu.occupants.get(at) == Some(&(at_ns, 0))
     }
 
     /// When some control group's CPU quota was renewed in that stretch on the thread's host.
@@ -150,8 +152,10 @@ impl Timelines {
 
     /// Threads that ran on the CPU in that stretch, in order of time: (thread, from, to); tid 0 is idle.
     pub fn stays(&self, cpu: u16, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
-        let all = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
-        let first = all.partition_point(|(since, _)| *since <= from_ns).saturating_sub(1);
+        let cpu = self.cpus.get(usize::from(cpu));
+        let all = cpu.map_or(&[][..], |cpu| &cpu.occupants);
+        let first =
+            cpu.map_or(0, |cpu| cpu.occupants.partition_point(|(since, _)| *since <= from_ns).saturating_sub(1));
         (first..all.len())
             .map_while(move |at| {
                 let (since, tid) = all[at];
@@ -193,7 +197,8 @@ impl Timelines {
             if timeline.is_invisible() {
                 self.invisible.push(*tid);
                 let start_ns = self.start_ns;
-                timeline.segments = vec![Segment { start_ns, other: 0, cpu: 0, state: ThreadState::Unknown, flags: 0 }];
+                let unknown = Segment { start_ns, other: 0, cpu: 0, state: ThreadState::Unknown, flags: 0 };
+                timeline.segments = vec![unknown].into();
             }
             timeline.settle(&of_cpu, &of_any);
         }

@@ -6,10 +6,10 @@ use taut_timelines::{
 };
 
 /// Operations of futex(2) that wait, without the private and clock bits: WAIT and WAIT_BITSET.
-const FUTEX_WAITS: [u64; 2] = [0, 9];
+const FUTEX_WAITS: [u32; 2] = [0, 9];
 /// Flag of clock_nanosleep: until a moment, not for a time.
 pub(super) const TIMER_ABSTIME: u64 = 1;
-const OPERATION: u64 = 0x7f;
+const OPERATION: u32 = 0x7f;
 
 /// Where a thread waits: the call, and the descriptor, futex or kind of sleep that it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ impl Site {
     /// `None` of calls in which nobody waits for work: disks, sending, locks.
     pub fn of(call: &SystemCall) -> Option<Site> {
         let object = match call.id.kind() {
-            Call::Sleep if call.id.known_name() == Some("clock_nanosleep") => call.arg1 & TIMER_ABSTIME,
+            Call::Sleep if call.id.known_name() == Some("clock_nanosleep") => u64::from(call.arg1) & TIMER_ABSTIME,
             Call::Sleep => 0,
             Call::Futex if FUTEX_WAITS.contains(&(call.arg1 & OPERATION)) => call.arg0,
             Call::Data => call.arg0,

@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 use taut_recording::host_numbers::host_of;
-use taut_timelines::{Call, Expiry, SAME_CLOCK_NS, SystemCall, ThreadState, Timeline, Transfer};
+use taut_timelines::{Call, Expiry, SAME_CLOCK_NS, Sequence, SystemCall, ThreadState, Timeline, Transfer};
 
 use super::{
     schedule,
@@ -20,8 +20,7 @@ const PEER_SHARE: usize = 10;
 pub(super) struct Worker {
     pub tid: i32,
     pub site: Site,
-    /// In order of time.
-    pub runs: Vec<Run>,
+    pub runs: Sequence<Run>,
     /// Of timers that are no sleeps: when they fired.
     pub expiries: Vec<Expiry>,
 }
@@ -72,7 +71,7 @@ impl Worker {
                 ..parts[0]
             }
         };
-        self.runs = kept.iter().copied().zip(ends).map(whole).collect();
+        self.runs = kept.iter().copied().zip(ends).map(whole).collect::<Vec<Run>>().into();
     }
 
     /// Gives those of these runs whose release was past when they waited the next moment of the schedule each; drops from `runs`
@@ -147,7 +146,7 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
             tid,
             site,
             expiries: expiries(site, timeline, bounds, &runs),
-            runs,
+            runs: runs.into(),
         })
     });
     Life { waits: waits.len() as u64, longest, worker }
