@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use memmap2::Mmap;
 use taut_analysis::{Analysis, Analyzer, Config, DeclaredChain};
-use taut_points::hosts::{ClocksFrom, Host, Joined, MOST_HOSTS, Renumber, Survey, join};
+use taut_points::hosts::{ClocksFrom, Host, Joined, MOST_HOSTS, Renumber, Survey, host_names, join, joined_info};
 use taut_recording::{Contents, Ending, Info, Record, Shown};
-use taut_report::{hosts_facts, hosts_sentences};
+use taut_report::hosts_sentences;
 
 use crate::input;
 
@@ -46,7 +46,8 @@ pub enum Clocks {
 }
 
 impl Clocks {
-    fn source(self) -> ClocksFrom {
+    /// The same for those who align.
+    pub fn source(self) -> ClocksFrom {
         match self {
             Clocks::Messages => ClocksFrom::Messages,
             Clocks::Realtime => ClocksFrom::Realtime,
@@ -74,7 +75,8 @@ impl JoinedRecordings {
         if let Some(at) = recordings.iter().position(|of| !of.contents.info.hosts().is_empty()) {
             bail!("{}: is a joined recording; name the hosts' own recordings", paths[at].shown());
         }
-        let names = names(&recordings.iter().map(|of| &of.contents.info).collect::<Vec<&Info>>(), args)?;
+        let infos: Vec<&Info> = recordings.iter().map(|of| &of.contents.info).collect();
+        let names = host_names(&infos, &args.hosts).map_err(Error::msg)?;
         let of_chain = |chain: &DeclaredChain| chain.points.clone();
         let chains: Vec<Vec<String>> = config.chains.iter().map(of_chain).collect();
         let joined = join(&hosts(&recordings, &names), &chains, args.clocks.map(Clocks::source));
@@ -114,34 +116,7 @@ impl JoinedRecordings {
 
     /// The first recording's, with all hosts' names and what is known of their clocks.
     pub fn info(&self) -> Info {
-        let mut info = self.recordings[0].contents.info.clone();
-        info.host = self.names.join(" + ");
-        for (name, contents) in self.contents().skip(1) {
-            let other = &contents.info;
-            let cpus = other.cpus.to_string();
-            let own = [
-                ("kernel", &other.kernel),
-                ("cpu", &other.cpu),
-                ("cpus", &cpus),
-                ("system_calls", &other.system_calls),
-                ("git_revision", &other.git_revision),
-                ("command", &other.command.join(" ")),
-            ];
-            let own = own.into_iter().map(|(key, value)| (key, value.as_str()));
-            let facts = other.facts.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-            info.facts.extend(own.chain(facts).map(|(key, value)| (format!("{name}.{key}"), value.to_owned())));
-            // What is missing in one of them is missing in the whole.
-            let recovered = other.facts.iter().filter(|(key, _)| key == "recovered_by" && info.fact(key).is_empty());
-            let recovered: Vec<_> = recovered.cloned().collect();
-            info.facts.extend(recovered);
-        }
-        info.facts.push(("hosts".to_owned(), self.names.join(",")));
-        info.facts.extend(hosts_facts(&self.joined, &self.names()));
-        info.facts.sort();
-        let reasons = self.contents().filter(|(_, of)| !of.info.tier_reason.is_empty());
-        let reasons = reasons.map(|(name, of)| format!("{name}: {}", of.info.tier_reason));
-        info.tier_reason = reasons.collect::<Vec<String>>().join("; ");
-        info
+        joined_info(&hosts(&self.recordings, &self.names), &self.joined)
     }
 
     /// What all said at their ends, and what is known of the clocks.
@@ -195,34 +170,4 @@ fn surveyed(path: &Path) -> Result<Surveyed> {
         Ok(Surveyed { bytes, survey, contents })
     };
     read().with_context(|| path.shown())
-}
-
-/// The hosts' names, which must differ.
-fn names(infos: &[&Info], args: &JoinArgs) -> Result<Vec<String>> {
-    let twice = |names: &[String]| (1..names.len()).find(|at| names[..*at].contains(&names[*at]));
-    if !args.hosts.is_empty() {
-        let given = args.hosts.join(",");
-        if args.hosts.len() != infos.len() {
-            bail!("--hosts {given}: takes {} names, one of each recording's host", infos.len());
-        }
-        if twice(&args.hosts).is_some() || args.hosts.iter().any(|name| name.is_empty() || name.contains([':', '/'])) {
-            bail!("--hosts {given}: takes different names without : and /");
-        }
-        return Ok(args.hosts.clone());
-    }
-    let names: Vec<String> = infos.iter().map(|info| info.host.replace([':', '/', ','], "_")).collect();
-    let Some(second) = twice(&names).or_else(|| names.iter().position(String::is_empty)) else { return Ok(names) };
-    let name = &names[second];
-    let first = names.iter().position(|other| other == name).unwrap_or(second);
-    let [one, other] = [first, second].map(|host| infos[host].fact("boot_id"));
-    match (one.is_empty() || other.is_empty(), one != other) {
-        (false, true) => bail!(
-            "two recordings are of host \"{name}\", which rebooted in between (or two hosts have one name): name all hosts with --hosts A,B if so"
-        ),
-        _ => {
-            bail!(
-                "two recordings are of a host named \"{name}\": name all hosts with --hosts A,B, or record with --host-name"
-            )
-        }
-    }
 }

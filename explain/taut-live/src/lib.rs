@@ -6,6 +6,7 @@
 //! `taut top` show the [`State`] that comes of it.
 
 mod follow;
+mod hosts;
 mod keep;
 mod messages;
 mod spread;
@@ -13,8 +14,8 @@ mod state;
 mod turn;
 mod window;
 
-pub use follow::{Follower, Following, follow};
+pub use follow::{Follower, Following, Growing, follow};
 pub use spread::{BUCKETS, Spread};
-pub use state::{Chain, Guard, Hop, LiveFigures, Lost, State, Thread};
+pub use state::{Chain, Clocks, Guard, Hop, LiveFigures, Lost, State, Thread};
 pub use taut_capture::give_way;
 pub use turn::Turner;

@@ -14,9 +14,17 @@ pub struct Counted {
     ends: HashMap<u64, u64>,
     /// What ended before the first turn is not of this stretch, and may be cut.
     begins_ns: Option<u64>,
+    /// Whether times are of several hosts: they move by a little from turn to turn, and with them what tells a message that has no id. So each
+    /// counts in the turn in which it ended.
+    is_of_hosts: bool,
 }
 
 impl Counted {
+    /// Of several hosts, or of one.
+    pub fn new(is_of_hosts: bool) -> Counted {
+        Counted { is_of_hosts, ..Counted::default() }
+    }
+
     /// Forgets those that ended before; no later window holds a stamp of theirs.
     pub fn forget(&mut self, before_ns: u64) {
         self.ends.retain(|_, end_ns| *end_ns >= before_ns);
@@ -27,9 +35,10 @@ impl Counted {
         self.begins_ns.get_or_insert(since_ns);
     }
 
-    /// Whether this message ended by `until_ns` and was not counted before.
-    fn is_new(&mut self, message: &MessageRow<'_>, until_ns: u64) -> bool {
-        if message.outcome == "in_flight" || message.end_ns > until_ns {
+    /// Whether this message ended by `until_ns` and was not counted before, in the turn that ended at `since_ns`.
+    fn is_new(&mut self, message: &MessageRow<'_>, since_ns: u64, until_ns: u64) -> bool {
+        if message.outcome == "in_flight" || message.end_ns > until_ns || self.is_of_hosts && message.end_ns <= since_ns
+        {
             return false;
         }
         let end_ns = self.ends.entry(message.identity).or_insert(0);
@@ -161,7 +170,7 @@ impl RowSink for Rows<'_> {
     /// What was counted is not walked again: windows overlap by most of their length.
     fn message(&mut self, message: MessageRow<'_>) -> bool {
         self.close();
-        if !self.counted.is_new(&message, self.until_ns) {
+        if !self.counted.is_new(&message, self.since_ns, self.until_ns) {
             return false;
         }
         let chain = match self.chains.get(message.chain) {

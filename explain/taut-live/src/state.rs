@@ -6,6 +6,7 @@ use std::{
 };
 
 use taut_analysis::{Cause, Explained};
+use taut_points::hosts::ClocksFrom;
 use taut_recording::{Ending, Info};
 
 use crate::Spread;
@@ -22,8 +23,14 @@ pub struct State {
     pub ending: Option<Ending>,
     /// Why nothing more will come, when that is not the recording's end.
     pub failure: Option<String>,
-    /// For how long the file has not grown: a recorder that lives adds to it each second.
+    /// For how long the file has not grown: a recorder that lives adds to it each second. Of several files, the longest.
     pub silent_ns: u64,
+    /// Whose file that is, of several hosts.
+    pub silent_host: String,
+    /// What is known of the clocks of each two hosts, those of the first host first; empty for one host.
+    pub clocks: Vec<Clocks>,
+    /// Why nothing is known of them yet.
+    pub unaligned: Option<String>,
     /// CLOCK_MONOTONIC up to which messages are counted.
     pub until_ns: u64,
     /// Turns so far.
@@ -58,6 +65,21 @@ pub struct State {
     pub kept: Option<Result<PathBuf, String>>,
 }
 
+/// What the last seconds say of the clocks of two hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// Their names.
+    pub hosts: [String; 2],
+    /// Where it comes from.
+    pub from: ClocksFrom,
+    /// Of the second one's clock from the first one's.
+    pub offset_ns: i64,
+    /// It is wrong by this at most; `None` where messages went one way only, or CLOCK_REALTIME is taken.
+    pub bound_ns: Option<u64>,
+    /// From the first to the second, and back.
+    pub messages: [u64; 2],
+}
+
 /// Counts of what was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
@@ -71,6 +93,19 @@ pub struct Lost {
     pub telemetry: u64,
     /// Samples of stacks.
     pub samples: u64,
+}
+
+impl Lost {
+    /// Both together.
+    pub(crate) fn and(self, other: Lost) -> Lost {
+        Lost {
+            stamps: self.stamps.saturating_add(other.stamps),
+            ros_events: self.ros_events.saturating_add(other.ros_events),
+            kernel_events: self.kernel_events.saturating_add(other.kernel_events),
+            telemetry: self.telemetry.saturating_add(other.telemetry),
+            samples: self.samples.saturating_add(other.samples),
+        }
+    }
 }
 
 /// A speed guard, from the values `guard.armed`, `guard.trip` and `guard.false_trip`.

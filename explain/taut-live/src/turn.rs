@@ -6,21 +6,29 @@ use taut_analysis::{Analyzer, Config, DeclaredChain, ExplainOptions, Explained};
 use taut_recording::{Info, Record, Tier};
 
 use crate::{
+    hosts::Hosts,
     keep::Keeping,
     messages::{Counted, Rows, Threads},
-    state::{Chain, LiveFigures, RECENT_NS, State, Thread},
+    state::{Chain, LiveFigures, Lost, RECENT_NS, State, Thread},
     window::Window,
 };
 
 /// How long a message may take to be seen whole.
 pub const HORIZON_NS: u64 = 1_500_000_000;
+/// What is kept while nothing is known of the clocks of several hosts.
+const UNALIGNED_NS: u64 = 10_000_000_000;
 /// A chain keeps its points once so many messages went all the way.
 const ENOUGH_MESSAGES: u64 = 10;
 
-/// Takes in a stream's records and turns them into a [`State`].
+/// Takes in the records of a stream, or of one for each of several hosts, and turns them into a [`State`].
 pub struct Turner {
     has_tail: bool,
-    window: Window,
+    /// Whether its threads are in this host's /proc.
+    is_here: bool,
+    /// One a host.
+    windows: Vec<Window>,
+    /// What makes one of them, where there are several.
+    hosts: Option<Hosts>,
     counted: Counted,
     /// Declared, or found in an earlier turn.
     followed: Vec<DeclaredChain>,
@@ -34,10 +42,17 @@ pub struct Turner {
 impl Turner {
     /// With the chains that the user declares; `has_tail` whether [`Chain::explained`] is wanted.
     pub fn new(declared: Vec<DeclaredChain>, has_tail: bool) -> Turner {
+        Turner::of_hosts(1, true, declared, has_tail)
+    }
+
+    /// The same of so many hosts, which get their names later. `is_here`: it is this host alone.
+    pub(crate) fn of_hosts(hosts: usize, is_here: bool, declared: Vec<DeclaredChain>, has_tail: bool) -> Turner {
         Turner {
             has_tail,
-            window: Window::default(),
-            counted: Counted::default(),
+            is_here,
+            windows: (0..hosts).map(|_| Window::default()).collect(),
+            hosts: None,
+            counted: Counted::new(hosts > 1),
             declared: declared.len(),
             followed: declared,
             processor: taut_capture::ThreadTimes::default(),
@@ -48,60 +63,105 @@ impl Turner {
 
     /// Takes a record; `time_ns` is CLOCK_MONOTONIC of its first row.
     pub fn take(&mut self, time_ns: u64, record: Record) {
+        self.take_of(0, time_ns, record);
+    }
+
+    /// The same of a host's stream, by its clock.
+    pub(crate) fn take_of(&mut self, host: usize, time_ns: u64, record: Record) {
         if let Some(keeping) = &mut self.keeping {
             keeping.take(time_ns, &record);
         }
-        self.window.take(time_ns, record);
+        self.windows[host].take(time_ns, record);
     }
 
-    /// What a recording that begins now needs first.
+    /// What a recording of the first host that begins now needs first.
     pub(crate) fn known(&self) -> Vec<Record> {
-        self.window.known()
+        self.windows[0].known()
     }
 
-    /// Counts what ended by `until_ns` (CLOCK_MONOTONIC), up to which the stream is complete. What is slow happens
+    /// CLOCK_MONOTONIC of a host's latest record; 0 before the first.
+    pub(crate) fn latest_ns(&self, host: usize) -> u64 {
+        self.windows[host].latest_ns
+    }
+
+    /// What a host is called; empty where there is one.
+    pub(crate) fn host_name(&self, host: usize) -> &str {
+        self.hosts.as_ref().map_or("", |hosts| hosts.name(host))
+    }
+
+    /// Aligns the clocks of several hosts by their last seconds. `hosts` makes them when they are needed first.
+    ///
+    /// # Errors
+    /// Nothing is known of the clocks yet: why.
+    pub(crate) fn align(&mut self, infos: &[&Info], hosts: impl FnOnce() -> Hosts) -> Result<(), String> {
+        let aligned = self.hosts.get_or_insert_with(hosts).align(&self.windows, infos, &self.followed);
+        if aligned.is_err() {
+            self.windows.iter_mut().for_each(|window| window.forget(window.latest_ns.saturating_sub(UNALIGNED_NS)));
+        }
+        aligned
+    }
+
+    /// The first host's CLOCK_MONOTONIC when this one's shows `time_ns`.
+    pub(crate) fn time(&self, host: usize, time_ns: u64) -> Option<u64> {
+        self.hosts.as_ref().map_or(Some(time_ns), |hosts| hosts.time(host, time_ns))
+    }
+
+    /// Counts what ended by `until_ns` (CLOCK_MONOTONIC of the first host), up to which the streams are complete. What is slow happens
     /// before `state` is asked for.
     pub fn turn<'s>(
         &mut self,
-        info: &Info,
+        infos: &[&Info],
         until_ns: u64,
         state: impl FnOnce() -> std::sync::MutexGuard<'s, State>,
         since_ns: u64,
     ) {
         let began = Instant::now();
-        self.window.forget(since_ns.saturating_sub(HORIZON_NS));
+        for host in 0..self.windows.len() {
+            // By the host's own clock.
+            let latest_ns = self.windows[host].latest_ns;
+            let Some(ahead_ns) = self.time(host, latest_ns).map(|at_ns| at_ns.saturating_sub(since_ns)) else { return };
+            let since_ns = if self.hosts.is_some() { latest_ns.saturating_sub(ahead_ns) } else { since_ns };
+            self.windows[host].forget(since_ns.saturating_sub(HORIZON_NS));
+        }
         self.counted.begin(since_ns);
         self.counted.forget(since_ns.saturating_sub(2 * HORIZON_NS));
-        let (chains, mut threads) = self.analyse(info, since_ns, until_ns);
+        let joined = self.hosts.as_ref().and_then(|hosts| hosts.info(infos));
+        let info = joined.unwrap_or_else(|| infos[0].clone());
+        let (chains, mut threads) = self.analyse(infos, &info, since_ns, until_ns);
         chains.iter().for_each(|turned| self.follow(turned));
-        if info.tier == Tier::Stamps {
+        if info.tier == Tier::Stamps && self.is_here {
             threads = self.threads_of_proc();
         }
         let span_ns = until_ns.saturating_sub(since_ns);
         let turn_ns = began.elapsed().as_nanos() as u64;
         let mut state = state();
         let state = &mut *state;
-        state.info = Some(info.clone());
+        state.info = Some(info);
         (state.until_ns, state.turns, state.turn_ns) = (until_ns, state.turns + 1, turn_ns);
+        let sum = |of: fn(&Window) -> u64| self.windows.iter().map(of).sum::<u64>();
+        (state.stamps, state.ros_events) = (sum(|of| of.stamps), sum(|of| of.ros_events));
+        (state.kernel_events, state.telemetry) = (sum(|of| of.kernel_events), sum(|of| of.telemetry));
         // The first turn may have read what was before it.
-        let before = self.before.replace((self.window.stamps, self.window.ros_events));
-        let before = before.unwrap_or((self.window.stamps, self.window.ros_events));
+        let before = self.before.replace((state.stamps, state.ros_events)).unwrap_or((state.stamps, state.ros_events));
         let per_s = |now: u64, before: u64| (now - before) as f64 * 1e9 / span_ns.max(1) as f64;
-        state.stamps_per_s = per_s(self.window.stamps, before.0);
-        state.ros_events_per_s = per_s(self.window.ros_events, before.1);
-        (state.stamps, state.kernel_events) = (self.window.stamps, self.window.kernel_events);
-        state.ros_events = self.window.ros_events;
-        (state.telemetry, state.lost) = (self.window.telemetry, self.window.lost);
+        state.stamps_per_s = per_s(state.stamps, before.0);
+        state.ros_events_per_s = per_s(state.ros_events, before.1);
+        state.lost = self.windows.iter().fold(Lost::default(), |lost, of| lost.and(of.lost));
         state.keeping = self.keeping.as_ref().map(Keeping::told);
+        state.clocks = self.hosts.as_ref().map_or(Vec::new(), Hosts::clocks);
+        state.unaligned = None;
         take_chains(state, chains, span_ns);
         take_threads(state, threads);
     }
 
-    fn analyse(&mut self, info: &Info, since_ns: u64, until_ns: u64) -> (Vec<Turned>, Threads) {
+    fn analyse(&mut self, infos: &[&Info], info: &Info, since_ns: u64, until_ns: u64) -> (Vec<Turned>, Threads) {
         let explain = ExplainOptions { worst: 0, only_rows: !self.has_tail, ..ExplainOptions::default() };
         let followed = self.followed.clone();
         let mut analyzer = Analyzer::new(Config { followed, is_stretch: true, explain, ..Config::default() });
-        self.window.feed(&mut analyzer);
+        match &self.hosts {
+            Some(hosts) => hosts.feed(&self.windows, infos, &mut analyzer),
+            None => self.windows[0].feed(&mut analyzer),
+        }
         let mut rows = Rows::new(&mut self.counted, since_ns, until_ns);
         let analysis = analyzer.finish_by_row(info.clone(), None, Vec::new(), 0, &mut rows);
         // An error says that nothing happened in these seconds.
@@ -116,10 +176,10 @@ impl Turner {
 
     /// What threads did, where no kernel events say it.
     fn threads_of_proc(&mut self) -> Threads {
-        let of_tree = self.window.all_recorded().map(|thread| (thread.pid, thread.tid));
+        let of_tree = self.windows[0].all_recorded().map(|thread| (thread.pid, thread.tid));
         let read = self.processor.read(of_tree);
         let named = |(tid, states)| {
-            let comm = self.window.recorded(tid).map_or("", |thread| thread.comm.as_str());
+            let comm = self.windows[0].recorded(tid).map_or("", |thread| thread.comm.as_str());
             (tid, (format!("{comm}/{tid}"), states))
         };
         read.into_iter().map(named).collect()

@@ -30,6 +30,8 @@ pub struct Window {
     /// The stamps that name locks, of which most come once, at the start.
     locks: Vec<StampBatch>,
     recent: VecDeque<(u64, Record)>,
+    /// The latest record's time; 0 before the first.
+    pub latest_ns: u64,
     /// Stamps read.
     pub stamps: u64,
     /// ROS 2 events read.
@@ -45,6 +47,7 @@ pub struct Window {
 impl Window {
     /// Takes the next record; `time_ns` is CLOCK_MONOTONIC of its first row.
     pub fn take(&mut self, time_ns: u64, record: Record) {
+        self.latest_ns = self.latest_ns.max(time_ns);
         match record {
             Record::Stamps(batch) => {
                 self.stamps += batch.ticks.len() as u64;
@@ -107,11 +110,16 @@ impl Window {
 
     /// Gives everything to an analyzer.
     pub fn feed(&self, analyzer: &mut Analyzer) {
-        self.known().iter().for_each(|record| analyzer.record(record));
+        self.records(&mut |record| analyzer.record(record));
+    }
+
+    /// Everything, in an order in which it can be understood.
+    pub fn records(&self, sink: &mut dyn FnMut(&Record)) {
+        self.known().iter().for_each(&mut *sink);
         // Names may lie in the file behind the stamps that have them: such stamps wait for a later turn.
         let named = self.names.last_key_value().map_or(0, |(id, _)| *id);
         let is_named = |record: &Record| !matches!(record, Record::Stamps(batch) if highest_name(batch) > named);
-        self.recent.iter().filter(|(_, record)| is_named(record)).for_each(|(_, record)| analyzer.record(record));
+        self.recent.iter().filter(|(_, record)| is_named(record)).for_each(|(_, record)| sink(record));
     }
 
     /// What a recording that begins now needs first.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use taut_analysis::{Cause, DeclaredChain};
-use taut_live::{Following, State, Turner, follow};
+use taut_live::{Following, Growing, State, Turner, follow};
 use taut_recording::{
     Ending, Info, KernelBatch, KernelEvent, Name, Record, RosBatch, RosEvent, RosObject, RosObjectKind, StampBatch,
     Thread, Tier, Writer,
@@ -66,7 +66,7 @@ impl Stream {
     }
 
     fn turn(&mut self, until_ns: u64) {
-        self.turner.turn(&info(), until_ns, || self.state.lock().unwrap(), self.until_ns);
+        self.turner.turn(&[&info()], until_ns, || self.state.lock().unwrap(), self.until_ns);
         self.until_ns = until_ns;
     }
 
@@ -270,12 +270,13 @@ fn a_recording_is_followed_to_its_end_and_what_is_eaten_gives_its_room_back() {
     let before = std::fs::metadata(&path).unwrap().blocks();
     let state = Arc::new(Mutex::new(State::default()));
     let following = Following {
-        path: path.clone(),
+        recordings: vec![Growing { eat: true, ..Growing::of(path.clone()) }],
         chains: Vec::new(),
         turn: Duration::from_millis(1),
         is_late: false,
         has_tail: false,
-        eat: true,
+        hosts: Vec::new(),
+        clocks: None,
     };
     let follower = follow(following, Arc::clone(&state)).unwrap();
     let is_over = || follower.state().ending.is_some() || follower.state().failure.is_some();
@@ -296,12 +297,13 @@ fn what_is_no_recording_fails_with_the_file_s_name() {
     let path = folder.path().join("run.mcap");
     std::fs::write(&path, vec![7; 4096]).unwrap();
     let following = Following {
-        path,
+        recordings: vec![Growing::of(path)],
         chains: Vec::new(),
         turn: Duration::from_millis(1),
         is_late: true,
         has_tail: true,
-        eat: false,
+        hosts: Vec::new(),
+        clocks: None,
     };
     let state = Arc::new(Mutex::new(State::default()));
     let follower = follow(following, state).unwrap();
@@ -376,4 +378,99 @@ fn messages_of_ros_2_count_once_in_each_of_their_chains() {
         assert_eq!(total.outcomes, [("applied".into(), 1000)].into(), "{name}");
         assert_eq!((total.way.count(), total.way.sum_ns()), (1000, 1000 * 5 * MS), "{name}");
     }
+}
+
+/// A host whose clock is ahead by so much: its points, and its stamps by the true time.
+fn host(path: &Path, name: &str, ahead_ns: u64, points: [&str; 2], rows: &[(u64, u64, u32)]) {
+    let start_monotonic_ns = START_NS + ahead_ns;
+    let info = Info { host: name.into(), start_monotonic_ns, ..info() };
+    let mut writer = Writer::create(path, &info).unwrap();
+    for (id, name) in (1..).zip(points) {
+        writer.write(&Record::Name(Name { id, name: name.into() })).unwrap();
+    }
+    for (time_ns, id, point) in rows {
+        writer.write(&stamps(7, &[(time_ns + ahead_ns, *id, *point, false)])).unwrap();
+        writer.flush_due(time_ns + ahead_ns).unwrap();
+    }
+    let ending = Ending { end_monotonic_ns: START_NS + ahead_ns + 4 * SECOND_NS, ..Ending::default() };
+    writer.finish(&ending).unwrap();
+}
+
+/// Setpoints take 200 µs at least, states 300 µs.
+fn two_hosts(folder: &Path, ahead_ns: u64) -> [Growing; 2] {
+    const STATES: u64 = 1 << 32;
+    let (mut desk, mut robot) = (Vec::new(), Vec::new());
+    for n in 0..300u64 {
+        let sent_ns = START_NS + 10 * MS + n * 10 * MS;
+        let received_ns = sent_ns + 200_000 + n * 7 % 5 * 30_000;
+        let answered_ns = received_ns + MS;
+        desk.extend([(sent_ns, n, 1), (answered_ns + 300_000 + n * 3 % 7 * 40_000, STATES + n, 2)]);
+        robot.extend([(received_ns, n, 1), (answered_ns, STATES + n, 2)]);
+    }
+    let [of_desk, of_robot] = ["desk.mcap", "robot.mcap"].map(|name| folder.join(name));
+    host(&of_desk, "desk", 0, ["sent", "back"], &desk);
+    host(&of_robot, "robot", ahead_ns, ["received", "answered"], &robot);
+    [of_desk, of_robot].map(Growing::of)
+}
+
+fn followed(recordings: Vec<Growing>, hosts: &[&str]) -> State {
+    let chain = |name: &str, points: [&str; 2]| DeclaredChain {
+        name: name.into(),
+        points: points.map(String::from).to_vec(),
+        deadline_ns: None,
+    };
+    let chains =
+        vec![chain("setpoint", ["desk:sent", "robot:received"]), chain("state", ["robot:answered", "desk:back"])];
+    let following = Following {
+        recordings,
+        chains,
+        turn: Duration::from_millis(1),
+        is_late: false,
+        has_tail: true,
+        hosts: hosts.iter().map(|host| String::from(*host)).collect(),
+        clocks: None,
+    };
+    let state = Arc::new(Mutex::new(State::default()));
+    let follower = follow(following, state).unwrap();
+    while follower.state().ending.is_none() && follower.state().failure.is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    follower.state().clone()
+}
+
+#[test]
+fn two_hosts_are_followed_as_one_with_a_bound_of_their_clocks() {
+    const AHEAD_NS: u64 = 500 * SECOND_NS;
+    let folder = tempfile::tempdir().unwrap();
+    let state = followed(two_hosts(folder.path(), AHEAD_NS).to_vec(), &[]);
+    assert_eq!((&state.failure, &state.unaligned), (&None, &None));
+    let [clocks] = &state.clocks[..] else { panic!("{:?}", state.clocks) };
+    let bound_ns = clocks.bound_ns.unwrap();
+    assert_eq!((&clocks.hosts, clocks.messages), (&["desk".to_owned(), "robot".to_owned()], [300, 300]));
+    // Half of the fastest way there and back, and what clocks may drift meanwhile.
+    assert!((250_000..260_000).contains(&bound_ns), "{clocks:?}");
+    assert!((clocks.offset_ns - AHEAD_NS as i64).unsigned_abs() <= bound_ns, "{clocks:?}");
+    for (name, least_ns, most_ns) in [("setpoint", 200_000, 320_000), ("state", 300_000, 540_000)] {
+        let chain =
+            state.chains.iter().find(|chain| chain.name == name).unwrap_or_else(|| panic!("{:?}", state.chains));
+        let hop = &chain.total.hops[0].delay;
+        assert_eq!((chain.total.messages(), hop.count()), (300, 300), "{chain:?}");
+        let is_within = |ns: Option<u64>, truth_ns: u64| ns.is_some_and(|ns| ns.abs_diff(truth_ns) <= bound_ns);
+        assert!(is_within(hop.min_ns(), least_ns) && is_within(hop.max_ns(), most_ns), "{hop:?}");
+    }
+}
+
+#[test]
+fn hosts_of_one_name_are_not_followed_unless_they_get_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let [desk, robot] = two_hosts(folder.path(), SECOND_NS);
+    let again = folder.path().join("again.mcap");
+    host(&again, "desk", SECOND_NS, ["received", "answered"], &[(START_NS, 1, 1)]);
+    let failure = followed(vec![desk.clone(), Growing::of(again)], &[]).failure.unwrap();
+    assert!(
+        failure.contains("two recordings are of a host named \"desk\": name all hosts with --hosts A,B"),
+        "{failure}"
+    );
+    let state = followed(vec![desk, robot], &["desk", "arm"]);
+    assert_eq!(state.clocks[0].hosts[1], "arm");
 }

@@ -1,13 +1,10 @@
-//! What is known of the clocks of joined recordings: in words, as facts of the joined recording, and as the sidecar that stands beside a
-//! merged one.
+//! What is known of the clocks of joined recordings: in words, and as the sidecar that stands beside a merged one.
 
 use serde_json::{Value, json};
 use taut_points::hosts::{
-    Between, ClocksFrom, Joined, OrderFrom, Pair,
+    Between, ClocksFrom, Joined, OrderFrom, Pair, Stated, Use,
     align::{Alignment, Way},
-    constraints::pairs,
 };
-use taut_recording::Info;
 
 use crate::words;
 
@@ -78,6 +75,7 @@ fn pair_sentences(pair: &Pair, [a, b]: [&str; 2]) -> Vec<String> {
         let ids = words::quantity(pair.repeated, "id");
         sentences.push(format!("not used for the clocks, since they passed a point more than once: {ids}"));
     }
+    sentences.extend(pair.stated.and_then(|stated| stated_sentence(stated, [a, b])));
     let alignment = &pair.alignment;
     let start_ns = alignment.pieces.first().map_or(0, |piece| piece.from_ns);
     let since_s = |raw_ns: i64| (raw_ns - start_ns) as f64 / 1e9;
@@ -101,6 +99,25 @@ fn pair_sentences(pair: &Pair, [a, b]: [&str; 2]) -> Vec<String> {
         sentences.push(format!("not used for the clocks, since the others contradict: {count}: {}", named.join(", ")));
     }
     sentences
+}
+
+/// What became of what both chronyds state.
+fn stated_sentence((stated, used): (Stated, Use), [a, b]: [&str; 2]) -> Option<String> {
+    let bound = words::scaled(stated.bound_ns as f64);
+    match used {
+        Use::Narrows => Some(format!(
+            "{a} ↔ {b}: chronyd on both states that CLOCK_REALTIME is right, together to ± {bound}: with it the clocks' bound is narrower than by \
+             the messages alone"
+        )),
+        Use::NotNeeded => None,
+        Use::Contradicted(by_ns) => {
+            let by = if by_ns > 0 { format!(" by {}", words::scaled(by_ns as f64)) } else { String::new() };
+            Some(format!(
+                "{a} ↔ {b}: chronyd on both states that CLOCK_REALTIME is right, together to ± {bound}, and the messages contradict that{by}: they \
+                 were used, and one of the two daemons, or its server, is wrong"
+            ))
+        }
+    }
 }
 
 fn realtime_sentence(joined: &Joined, names: &[&str], host: usize) -> Option<String> {
@@ -152,31 +169,6 @@ fn clocks_sentence(between: &Between, pair: Option<&Pair>, names: &[&str], host:
     }
 }
 
-/// The same as facts of the joined recording: of each host but the first, and the bound between each two others.
-pub fn hosts_facts(joined: &Joined, names: &[&str]) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
-    for (a, b) in pairs(names.len()) {
-        let between = joined.between(a, b);
-        let bounds = between.bounds_ns();
-        if let Some((typical, largest)) = bounds {
-            facts.push((Info::clocks_fact("bound", names[a], names[b]), typical.to_string()));
-            facts.push((Info::clocks_fact("bound_max", names[a], names[b]), largest.to_string()));
-        }
-        let from = match between.clocks_from {
-            ClocksFrom::Messages if bounds.is_some() => "messages",
-            ClocksFrom::Messages => "messages one way",
-            ClocksFrom::OneMachine => "one machine",
-            ClocksFrom::Realtime => "CLOCK_REALTIME",
-        };
-        facts.extend([
-            (Info::clocks_fact("from", names[a], names[b]), from.to_owned()),
-            (Info::clocks_fact("offset", names[a], names[b]), between.offset_ns().to_string()),
-            (Info::clocks_fact("drift_ppm", names[a], names[b]), format!("{:.3}", between.drift_ppm())),
-        ]);
-    }
-    facts
-}
-
 /// The sidecar: of each host but the first, pieces of its clock's offset with their bounds over the first host's raw clock in ns; of each
 /// two hosts with common messages, those that were used and refused.
 pub fn hosts_json(joined: &Joined, names: &[&str]) -> Value {
@@ -218,6 +210,14 @@ fn pair_json(pair: &Pair, names: &[&str]) -> Value {
     });
     json!({
         "hosts": names, "messages": { "common": pair.common, "alone": pair.alone, "used": pair.alignment.used },
+        "stated": pair.stated.map(|(of, used)| {
+            let used = match used {
+                Use::Narrows => "narrows",
+                Use::NotNeeded => "not_needed",
+                Use::Contradicted(_) => "contradicted",
+            };
+            json!({ "at_ns": of.at_ns, "offset_ns": of.offset_ns, "bound_ns": of.bound_ns, "used": used })
+        }),
         "routes": routes.collect::<Vec<_>>(), "refused": refused.collect::<Vec<_>>(),
     })
 }

@@ -48,7 +48,7 @@ pub use gate::{
 };
 pub use guard::{GuardShown, guard_document, guard_json};
 pub use headline::headline;
-pub use hosts::{hosts_facts, hosts_json, hosts_sentences};
+pub use hosts::{hosts_json, hosts_sentences};
 pub use json::{json, schema};
 pub use lab::{
     LabShown, lab_break_document, lab_break_json, lab_check, lab_csv, lab_document, lab_json, lab_sweep_json,

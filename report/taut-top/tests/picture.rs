@@ -9,7 +9,8 @@ use ratatui::{
     style::{Color, Modifier},
 };
 use taut_analysis::{Cause, CauseShare, Explained, Party, Selected};
-use taut_live::{Chain, Guard, Hop, LiveFigures, Lost, Spread, State, Thread};
+use taut_live::{Chain, Clocks, Guard, Hop, LiveFigures, Lost, Spread, State, Thread};
+use taut_points::hosts::ClocksFrom;
 use taut_recording::{Info, Tier};
 use taut_top::{Action, Focus, Page, View, draw};
 
@@ -122,6 +123,33 @@ fn a_hop_on_80_by_24() {
     insta::assert_snapshot!(text(&picture(&state, &view, 80, 24)));
     press(&mut view, &state, &[KeyCode::Esc]);
     assert_eq!(view.page, Page::Overview);
+}
+
+/// A hop of it is between two hosts.
+#[test]
+fn two_hosts_on_80_by_24() {
+    let mut state = state();
+    let clocks = |hosts: [&str; 2], offset_ns, bound_ns| Clocks {
+        hosts: hosts.map(String::from),
+        from: ClocksFrom::Messages,
+        offset_ns,
+        bound_ns,
+        messages: [250, 248],
+    };
+    state.clocks = vec![
+        clocks(["desk", "robot"], 259_200_000_122_000, Some(61_000)),
+        clocks(["desk", "arm"], -4_000, None),
+        clocks(["robot", "arm"], 0, None),
+    ];
+    let points = ["desk:leader.read", "desk:map.converted", "robot:received", "robot:applied"];
+    state.chains[0].points = points.map(String::from).to_vec();
+    insta::assert_snapshot!(text(&picture(&state, &View::default(), 80, 24)));
+    state.unaligned = Some("no message was stamped on both hosts".to_owned());
+    assert!(
+        text(&picture(&state, &View::default(), 80, 24)).contains("not one clock yet: no message was stamped on both")
+    );
+    (state.silent_ns, state.silent_host) = (5_000_000_000, "robot".to_owned());
+    assert!(text(&picture(&state, &View::default(), 160, 24)).contains("nothing new of robot for 5"));
 }
 
 #[test]

@@ -10,13 +10,26 @@ use std::{
 use taut_clock::{monotonic_ns, realtime_ns};
 use taut_recording::{Architecture, Info, RECORDER_FACT};
 
-use crate::{kernel::Chosen, proc::line, time_namespace};
+use crate::{kernel::Chosen, proc::line, realtime, time_namespace};
 
 /// The command is held meanwhile; a large repository may take longer than that is worth.
 const GIT_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Facts of this machine and this run. `git_revision`: see [`git_revision`], which takes a while.
-pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, git_revision: String) -> Info {
+/// What other programs say, each of which takes a while.
+#[derive(Debug, Default)]
+pub struct Asked {
+    git_revision: String,
+    realtime: Option<realtime::Stated>,
+}
+
+/// Asks git and chronyd.
+pub fn ask() -> Asked {
+    Asked { git_revision: git_revision(), realtime: realtime::stated() }
+}
+
+/// Facts of this machine and this run.
+pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, asked: Asked) -> Info {
+    let (start_monotonic_ns, start_realtime_ns) = (monotonic_ns(), realtime_ns());
     let cpuinfo = line("/proc/cpuinfo");
     let of_cpuinfo = |key: &str| {
         let found = cpuinfo.lines().find(|l| l.starts_with(key)).and_then(|l| l.split_once(':'));
@@ -39,6 +52,7 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, git_rev
         (RECORDER_FACT, std::process::id().to_string()),
         ("boot_id", line("/proc/sys/kernel/random/boot_id")),
         ("realtime_max_error_us", realtime_max_error_us()),
+        ("realtime_bound_ns", asked.realtime.map_or(String::new(), |of| of.at(start_monotonic_ns).to_string())),
         ("time_namespace", time_namespace::fact()),
     ]
     .into_iter()
@@ -59,18 +73,18 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, git_rev
             .find(|m| !m.is_empty())
             .unwrap_or_default(),
         cpus,
-        git_revision,
+        git_revision: asked.git_revision,
         tier: kernel.tier,
         kernel_source: kernel.kernel_source.clone(),
         tier_reason: kernel.tier_reason.clone(),
-        start_monotonic_ns: monotonic_ns(),
-        start_realtime_ns: realtime_ns(),
+        start_monotonic_ns,
+        start_realtime_ns,
         facts,
     }
 }
 
 /// `git describe --always --dirty`; empty outside a repository, without git, or when git takes too long.
-pub fn git_revision() -> String {
+fn git_revision() -> String {
     let mut git = Command::new("git");
     // Without optional locks: another git in the same repository must not fail because of us.
     git.args(["--no-optional-locks", "describe", "--always", "--dirty", "--tags"]);
@@ -78,7 +92,7 @@ pub fn git_revision() -> String {
 }
 
 /// What a command that succeeds in time says.
-fn first_line_of(mut command: Command, patience: Duration) -> Option<String> {
+pub(crate) fn first_line_of(mut command: Command, patience: Duration) -> Option<String> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let until = Instant::now() + patience;
     let status = loop {

@@ -17,6 +17,7 @@ mod plain;
 mod preload;
 mod proc;
 mod profile;
+mod realtime;
 mod record;
 mod recorders;
 pub mod rings;

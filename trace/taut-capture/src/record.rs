@@ -458,7 +458,7 @@ impl Recording {
         };
         open_many_files();
         // Git reads files while the kernel lets us wait for its rings: each takes a tenth of a second.
-        let git_revision = std::thread::Builder::new().spawn(info::git_revision).ok();
+        let asked = std::thread::Builder::new().spawn(info::ask).ok();
         let chosen = kernel::start(&wanted)?;
         let profiler = match options.profile {
             Some(profile) => {
@@ -472,7 +472,7 @@ impl Recording {
             command,
             &options.taut_version,
             &chosen,
-            git_revision.and_then(|asked| asked.join().ok()).unwrap_or_default(),
+            asked.and_then(|asked| asked.join().ok()).unwrap_or_default(),
         );
         info.host = options.host_name.clone().unwrap_or(info.host);
         info.facts.extend(options.profile.map(|profile| ("profile".to_owned(), profile.to_string())));

@@ -19,13 +19,13 @@ use crate::{
 };
 
 /// A host that ssh reaches without a question, and that notes which process is the connection of its recorder.
-struct There {
-    folder: Folder,
+pub struct There {
+    pub folder: Folder,
     sshd: Sshd,
 }
 
 impl There {
-    fn new() -> Option<There> {
+    pub fn new() -> Option<There> {
         let folder = Folder::new();
         let sshd = Sshd::start(&folder)?;
         let path = |name: &str| folder.path(name).display().to_string();
@@ -47,15 +47,26 @@ impl There {
         Some(There { folder, sshd })
     }
 
+    /// As for ssh.
+    pub fn url(&self) -> String {
+        format!("ssh://127.0.0.1:{}", self.sshd.1)
+    }
+
     fn place(&self, name: &str) -> String {
-        format!("{name}=ssh://127.0.0.1:{}", self.sshd.1)
+        format!("{name}={}", self.url())
+    }
+
+    /// `taut`, which finds this host's ssh.
+    pub fn taut(&self) -> Command {
+        let path = format!("{}:{}", self.folder.path("bin").display(), std::env::var("PATH").unwrap_or_default());
+        let mut command = Command::new(cargo_bin!("taut"));
+        command.current_dir(self.folder.0.path()).env("PATH", path).env_remove("TAUT_SESSION");
+        command
     }
 
     fn record(&self, arguments: &[&str]) -> Command {
-        let path = format!("{}:{}", self.folder.path("bin").display(), std::env::var("PATH").unwrap_or_default());
-        let mut command = Command::new(cargo_bin!("taut"));
-        command.args(["record", "--ignore-loss"]).args(arguments).current_dir(self.folder.0.path());
-        command.env("PATH", path).env_remove("TAUT_SESSION").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = self.taut();
+        command.args(["record", "--ignore-loss"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
@@ -77,7 +88,7 @@ impl There {
     }
 }
 
-fn kill(pid: i32, signal: Signal) {
+pub fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
@@ -87,7 +98,7 @@ fn ended(child: Child) -> (String, Option<i32>) {
     (String::from_utf8(output.stderr).unwrap(), output.status.code())
 }
 
-fn no_sshd() {
+pub fn no_sshd() {
     skip(Need::Sshd, "no sshd that this user may start");
 }
 

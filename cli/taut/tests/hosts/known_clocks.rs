@@ -203,6 +203,58 @@ fn without_alignment_both_hosts_realtime_is_one_clock() {
     assert!(notes(&report).contains("CLOCK_REALTIME of both is taken for one clock"), "{}", notes(&report));
 }
 
+/// The bound, and the error of the offset at the first message.
+fn bound_and_error(made: Made, report: &Value) -> (f64, f64) {
+    let clock = &report["recording"]["hosts"][1]["clock"];
+    let truth_ns = made.robot.of(1_000_000_000) as f64 - 1e9;
+    (number(&clock["bound_max_ns"]), (number(&clock["offset_ns"]) - truth_ns).abs())
+}
+
+#[test]
+fn what_chronyd_states_on_both_hosts_narrows_the_bound() {
+    let made = Made { realtime: (30_000, Some(50_000)), ..Made::default() };
+    let folder = recorded(made);
+    let report = folder.joined("robot.mcap");
+    let (_, error_ns) = bound_and_error(made, &report);
+    // What is stated holds when the recordings begin; from then on the bound grows to that of the messages.
+    folder.taut(&["merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"]).success();
+    let sidecar: Value = serde_json::from_str(&folder.read("run.alignment.json")).unwrap();
+    assert_eq!(sidecar["pairs"][0]["stated"]["used"], "narrows");
+    let knot = &sidecar["clocks"][0]["pieces"][0]["knots"][0];
+    let bound_ns = (number(&knot[2]) - number(&knot[1])) / 2.0;
+    // Messages alone: 275 µs and more.
+    assert!((90e3..120e3).contains(&bound_ns) && error_ns <= bound_ns, "{bound_ns}, {error_ns}");
+    assert!(
+        notes(&report).contains("with it the clocks' bound is narrower than by the messages alone"),
+        "{}",
+        notes(&report)
+    );
+}
+
+#[test]
+fn with_messages_one_way_what_chronyd_states_gives_the_bound() {
+    let made = Made { realtime: (30_000, Some(50_000)), has_states: false, ..Made::default() };
+    let report = recorded(made).joined("robot.mcap");
+    let (bound_ns, error_ns) = bound_and_error(made, &report);
+    assert!(bound_ns >= 50e3 && error_ns <= bound_ns, "{bound_ns}, {error_ns}");
+    // One moment is stated, so the rate is known from one side only.
+    assert_eq!(report["recording"]["hosts"][1]["clock"]["from"], "messages");
+}
+
+#[test]
+fn what_chronyd_states_wrongly_is_named_and_not_used() {
+    let made = Made { realtime: (2_000_000, Some(50_000)), ..Made::default() };
+    let folder = recorded(made);
+    let report = folder.joined("robot.mcap");
+    let (bound_ns, error_ns) = bound_and_error(made, &report);
+    assert!(bound_ns >= 270e3 && error_ns <= bound_ns, "{bound_ns}, {error_ns}");
+    let notes = notes(&report);
+    assert!(notes.contains("and the messages contradict that by 1.64 ms: they were used"), "{notes}");
+    folder.taut(&["merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"]).success();
+    let sidecar: Value = serde_json::from_str(&folder.read("run.alignment.json")).unwrap();
+    assert_eq!(sidecar["pairs"][0]["stated"]["used"], "contradicted");
+}
+
 #[test]
 fn input_that_cannot_be_joined_is_one_line() {
     let folder = recorded(Made::default());

@@ -52,6 +52,8 @@ pub struct Made {
     pub has_kernel: bool,
     /// The robot's stamps begin with this id: with a large one no message is on both hosts.
     pub first_id: u64,
+    /// CLOCK_REALTIME of the robot is ahead by so much, and what chronyd of both hosts states, if it does.
+    pub realtime: (u64, Option<u64>),
     /// A third host, to which the robot alone sends commands, and which answers with feedback; its clock.
     pub arm: Option<Clock>,
 }
@@ -59,7 +61,7 @@ pub struct Made {
 impl Default for Made {
     fn default() -> Made {
         let robot = Clock { ahead_ns: 3 * 86_400_000_000_000, ppm: 200, step: None };
-        Made { robot, has_states: true, has_kernel: true, first_id: 0, arm: None }
+        Made { robot, has_states: true, has_kernel: true, first_id: 0, realtime: (2_000_000, None), arm: None }
     }
 }
 
@@ -127,9 +129,11 @@ impl Made {
             tier: if self.has_kernel { Tier::Full } else { Tier::Stamps },
             system_calls: architecture.word().into(),
             start_monotonic_ns: clock.of(900_000_000),
-            // Both hosts have the right time, to 2 ms.
-            start_realtime_ns: 1_700_000_000_900_000_000 + if host == "robot" { 2_000_000 } else { 0 },
-            facts: vec![("boot_id".into(), format!("boot of {host}"))],
+            start_realtime_ns: 1_700_000_000_900_000_000 + if host == "robot" { self.realtime.0 } else { 0 },
+            facts: [("boot_id".to_owned(), format!("boot of {host}"))]
+                .into_iter()
+                .chain(self.realtime.1.map(|bound_ns| ("realtime_bound_ns".to_owned(), bound_ns.to_string())))
+                .collect(),
             ..Info::default()
         }
     }

@@ -1,4 +1,4 @@
-//! Recordings of two hosts as one: `taut record --on`, `taut report --join` and `taut merge` as processes.
+//! Recordings of two hosts as one: `taut record --on`, `taut top`, `taut report --join` and `taut merge` as processes.
 
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
@@ -8,9 +8,12 @@ mod by_ssh;
 #[path = "../folder/mod.rs"]
 mod folder;
 mod known_clocks;
+mod live;
 mod made;
 mod one_clock;
 mod ros_pair;
+#[path = "../screen/mod.rs"]
+mod screen;
 mod sockets;
 #[path = "../sshd/mod.rs"]
 mod sshd;

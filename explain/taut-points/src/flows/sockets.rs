@@ -168,15 +168,15 @@ impl Sockets {
         let mut parts: BTreeMap<(u16, u64), Parts> = BTreeMap::new();
         let mut unseen = 0;
         for ((pid, descriptor), mut uses) in uses {
-            uses.births.sort_unstable();
-            let (names, places) = (objects.behind_descriptor(pid, descriptor), objects.places(pid, descriptor));
+            uses.sort();
+            let names = in_order(objects.behind_descriptor(pid, descriptor));
+            let places = in_order(objects.places(pid, descriptor));
             let births = std::iter::once(Birth::default()).chain(uses.births.iter().copied());
             let never = Birth { at_ns: u64::MAX, named_ns: u64::MAX, is_socket: false };
             let ends = uses.births.iter().copied().chain([never]);
             for (birth, end) in births.zip(ends) {
                 let (is_born, life) = (birth.is_socket, (birth.at_ns, end.at_ns));
-                let within = |object: &&Object| (birth.named_ns..end.named_ns).contains(&object.time_ns);
-                let named: Vec<&Object> = names.iter().filter(within).collect();
+                let named = within(&names, (birth.named_ns, end.named_ns), |object| object.time_ns);
                 if named.is_empty() {
                     unseen += u64::from(is_born && uses.moves(life));
                     continue;
@@ -189,7 +189,7 @@ impl Sockets {
                     // A socket may get its addresses later.
                     let Some(name) = objects.iter().rev().find_map(|object| Name::of(&object.name)) else { continue };
                     let of = parts.entry((host_of(pid), name.inode)).or_default();
-                    of.add(name, is_born && nth == 0, &uses, (from, until), places);
+                    of.add(name, is_born && nth == 0, &uses, (from, until), &places);
                 }
             }
         }
@@ -252,26 +252,44 @@ fn add(uses: &mut HashMap<(i32, u64), Uses>, call: &SocketCall, objects: &Object
     }
 }
 
+/// In order of time, as the recorder mostly has it.
+fn in_order(objects: &[Object]) -> Vec<&Object> {
+    let mut objects: Vec<&Object> = objects.iter().collect();
+    objects.sort_by_key(|object| object.time_ns);
+    objects
+}
+
+/// Those from one moment on until before another, of all in order of time: a number may have very many lives.
+fn within<T>(all: &[T], (from, until): (u64, u64), time: impl Fn(&T) -> u64) -> &[T] {
+    let [from, until] = [from, until].map(|at_ns| all.partition_point(|one| time(one) < at_ns));
+    &all[from..until.max(from)]
+}
+
 impl Uses {
+    fn sort(&mut self) {
+        self.births.sort_unstable();
+        self.sent.sort_by_key(|chunk| chunk.start_ns);
+        self.received.sort_by_key(|chunk| chunk.start_ns);
+        self.several.sort_unstable();
+    }
+
     fn moves(&self, life: (u64, u64)) -> bool {
-        self.sent.iter().chain(&self.received).any(|chunk| (life.0..life.1).contains(&chunk.start_ns))
+        [&self.sent, &self.received].iter().any(|way| !within(way, life, |chunk| chunk.start_ns).is_empty())
     }
 }
 
 impl Parts {
-    fn add(&mut self, name: Name, is_born: bool, uses: &Uses, (from, until): (u64, u64), places: &[Object]) {
-        let of = || from..until;
+    fn add(&mut self, name: Name, is_born: bool, uses: &Uses, life: (u64, u64), places: &[&Object]) {
         if name.remote.is_some() || self.name.is_none() {
             self.name = Some(name);
         }
         self.is_born |= is_born;
-        let within = |chunk: &&Chunk| of().contains(&chunk.start_ns);
-        self.sent.extend(uses.sent.iter().filter(within));
-        self.received.extend(uses.received.iter().filter(within));
-        for (_, sends) in uses.several.iter().filter(|(at_ns, _)| of().contains(at_ns)) {
+        self.sent.extend(within(&uses.sent, life, |chunk| chunk.start_ns));
+        self.received.extend(within(&uses.received, life, |chunk| chunk.start_ns));
+        for (_, sends) in within(&uses.several, life, |(at_ns, _)| *at_ns) {
             self.has_unknown[usize::from(!sends)] = true;
         }
-        for place in places.iter().filter(|place| of().contains(&place.time_ns)) {
+        for place in within(places, life, |place| place.time_ns) {
             self.places[usize::from(place.kind == ObjectKind::Read)].push((place.time_ns, place.size));
         }
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use taut_recording::Info;
 
 use super::{
-    align::Alignment,
+    align::{Alignment, Drift},
     clocks_from::ClocksFrom,
     constraints::{Closed, Link, Network, pairs},
     host_clock::{HostClock, Near},
-    matching::{NotJoined, Pair, Side, pair},
+    matching::{NotJoined, Pair, Side, Stated, pair},
     ros_messages::RosSightings,
     survey::{Sighting, Survey},
     ways::Known,
@@ -104,8 +104,15 @@ pub fn join(
         let stated = if is_one(a, b) { Some(0) } else { sum_ns([stated_error_us[a], stated_error_us[b]]) };
         let around = [Some(&around[a]), Some(&around[b])];
         let known = Known { chains: &of_pair, around, realtime_ns: realtime_ns(a, b), realtime_error_ns: stated };
+        // What both daemons state holds at the recordings' starts, between which the clocks drift.
+        let stated = bounds_ns([hosts[a].info, hosts[b].info]).map(|bound_ns| {
+            let at_ns = [a, b].map(|host| clocks[host].of_monotonic(hosts[host].info.start_monotonic_ns));
+            let apart_ns = at_ns[1].wrapping_sub(at_ns[0]).wrapping_sub(known.realtime_ns);
+            let drifts_ns = (Drift::default().most * apart_ns as f64).abs().ceil() as i64;
+            Stated { at_ns: at_ns[0], offset_ns: known.realtime_ns, bound_ns: bound_ns.saturating_add(drifts_ns) }
+        });
         let from = if is_one(a, b) { ClocksFrom::OneMachine } else { by.unwrap_or(ClocksFrom::Messages) };
-        match pair([side(a), side(b)], &flows.crossed, &known, from) {
+        match pair([side(a), side(b)], &flows.crossed, &known, stated, from) {
             Ok(pair) => found.push(pair),
             Err(why) => unused.push(((a, b), why)),
         }
@@ -207,6 +214,12 @@ impl Between {
 fn is_one_machine(infos: [&Info; 2]) -> bool {
     let [a, b] = infos.map(|info| info.fact("boot_id"));
     a == b && !a.is_empty() && infos.iter().all(|info| info.fact("time_namespace").is_empty())
+}
+
+/// By how much the difference of the two hosts' CLOCK_REALTIME was wrong at most when the recordings began, if daemons on both state it.
+fn bounds_ns(infos: [&Info; 2]) -> Option<i64> {
+    let [a, b] = infos.map(|info| info.fact("realtime_bound_ns").parse::<i64>().ok().filter(|bound_ns| *bound_ns >= 0));
+    a?.checked_add(b?)
 }
 
 /// By how much the difference of the two hosts' CLOCK_REALTIME is wrong at most, if the kernels of both state it.

@@ -33,6 +33,8 @@ pub struct Pair {
     pub repeated: u64,
     /// What the order of the points follows from.
     pub order_from: OrderFrom,
+    /// What became of what both hosts' daemons state of CLOCK_REALTIME; `None`: they do not.
+    pub stated: Option<(Stated, Use)>,
     /// When messages changed host, on the first one's raw clock.
     pub(super) moments_ns: Vec<i64>,
 }
@@ -45,6 +47,28 @@ pub(super) struct Side<'a> {
     pub ros: &'a RosSightings,
     pub survey: &'a Survey,
     pub clock: &'a HostClock,
+}
+
+/// The offset of the clocks as both hosts' daemons state it of CLOCK_REALTIME.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stated {
+    /// At this moment of the first one's raw clock.
+    pub at_ns: i64,
+    /// The offset.
+    pub offset_ns: i64,
+    /// By how much it is wrong at most.
+    pub bound_ns: i64,
+}
+
+/// What a statement on the clocks was good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It narrows what the messages say.
+    Narrows,
+    /// The messages say more.
+    NotNeeded,
+    /// No offset agrees with both; so far are they apart at least. The messages are believed.
+    Contradicted(i64),
 }
 
 /// Messages change host between two points.
@@ -102,6 +126,7 @@ pub(super) fn pair(
     sides: [Side<'_>; 2],
     flows: &[Crossed],
     known: &Known<'_>,
+    stated: Option<Stated>,
     from: ClocksFrom,
 ) -> Result<Pair, NotJoined> {
     let Matched { messages, alone, repeated } = matched(sides[0].sightings, sides[1].sightings);
@@ -177,6 +202,14 @@ pub(super) fn pair(
     if alignment.is_contradictory {
         return Err(NotJoined::Contradictory);
     }
+    let stated = stated.filter(|_| has_messages && from == ClocksFrom::Messages);
+    let (alignment, stated) = match stated {
+        Some(stated) => {
+            let (alignment, used) = narrowed(&crossings, alignment, stated);
+            (alignment, Some((stated, used)))
+        }
+        None => (alignment, None),
+    };
     Ok(Pair {
         hosts: (sides[0].number, sides[1].number),
         alignment,
@@ -186,6 +219,7 @@ pub(super) fn pair(
         repeated,
         // Who publishes a message is said.
         order_from: ways.map_or(OrderFrom::Declared, |ways| ways.from),
+        stated,
         moments_ns: crossings.iter().map(|crossing| crossing.a_ns).collect(),
     })
 }
@@ -197,6 +231,30 @@ impl Pair {
             self.moments_ns.iter().filter_map(|at_ns| self.alignment.at(*at_ns)?.bound_ns).collect();
         bounds.sort_unstable();
         bounds.get(bounds.len() / 2).copied()
+    }
+}
+
+/// What the messages say, within what is stated. Where no offset agrees with both, the messages alone: they are no statement.
+fn narrowed(crossings: &[Crossing], alignment: Alignment, stated: Stated) -> (Alignment, Use) {
+    let Stated { at_ns, offset_ns, bound_ns } = stated;
+    let (low_ns, high_ns) = (offset_ns.saturating_sub(bound_ns), offset_ns.saturating_add(bound_ns));
+    let Some(knot) = alignment.knot(at_ns) else { return (alignment, Use::NotNeeded) };
+    let apart_ns = [knot.low_ns.map(|low| low - high_ns), knot.high_ns.map(|high| low_ns - high)];
+    let apart_ns = apart_ns.into_iter().flatten().max().unwrap_or(0);
+    if apart_ns > 0 {
+        return (alignment, Use::Contradicted(apart_ns));
+    }
+    if knot.low_ns.is_some_and(|low| low >= low_ns) && knot.high_ns.is_some_and(|high| high <= high_ns) {
+        return (alignment, Use::NotNeeded);
+    }
+    // It bounds the offset from both sides, as two messages do that took no time.
+    let limit = |way, offset_ns| Crossing { way, a_ns: at_ns, b_ns: at_ns.wrapping_add(offset_ns), message: u64::MAX };
+    let limits = [limit(Way::ToB, high_ns), limit(Way::ToA, low_ns)];
+    let within = align(&[crossings, &limits].concat(), Drift::default());
+    let is_agreed = within.refused == alignment.refused && within.pieces.len() == alignment.pieces.len();
+    match is_agreed {
+        true => (Alignment { used: alignment.used, ..within }, Use::Narrows),
+        false => (alignment, Use::Contradicted(0)),
     }
 }
 

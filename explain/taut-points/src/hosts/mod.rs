@@ -8,6 +8,7 @@ pub mod align;
 mod calls;
 mod clocks_from;
 pub mod constraints;
+mod described;
 mod host_clock;
 mod joined;
 mod matching;
@@ -17,8 +18,9 @@ mod survey;
 mod ways;
 
 pub use clocks_from::ClocksFrom;
+pub use described::{host_names, joined_info};
 pub use joined::{Between, Host, Joined, join};
-pub use matching::{NotJoined, Pair, Route};
+pub use matching::{NotJoined, Pair, Route, Stated, Use};
 pub use renumber::{MOST_HOSTS, Renumber};
 pub use survey::Survey;
 pub use ways::OrderFrom;

@@ -9,6 +9,7 @@ use ratatui::{
 use taut_live::{BUCKETS, Hop, Spread, State};
 use taut_report::words;
 
+use super::clocks::bound;
 use super::pieces::{COLUMN, bold, colour, coloured, cut, fill, largest, quantile, right, shares};
 use crate::view::View;
 
@@ -23,7 +24,8 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
     let (recent, total) = (of(&recent.hops), of(&chain.total.hops));
     let [top, bottom] = Layout::vertical([Constraint::Length(4), Constraint::Fill(1)]).areas(area);
     let [left, right_half] = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(bottom);
-    let title = format!("HOP {} of {}: {} → {}", view.hop + 1, chain.name, ends[0], ends[1]);
+    let bound = bound(state, ends).unwrap_or_default();
+    let title = format!("HOP {} of {}: {} → {}{bound}", view.hop + 1, chain.name, ends[0], ends[1]);
     let heads = QUANTILES.map(|(_, head)| right(head, COLUMN)).concat();
     let lines = vec![
         Line::from(bold(cut(&title, area.width as usize))),

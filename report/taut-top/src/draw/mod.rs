@@ -1,5 +1,6 @@
 //! The display: made for 80 × 24, and for any size above 40 × 10.
 
+mod clocks;
 mod hop;
 mod overview;
 mod pieces;
@@ -42,9 +43,12 @@ const HELP: [&str; 15] = [
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, title: &str) {
+    let clocks = clocks::lines(state, view, frame.area().width as usize);
+    let of_head = Constraint::Length(2 + clocks.len() as u16);
     let [head, body, foot] =
-        Layout::vertical([Constraint::Length(2), Constraint::Fill(1), Constraint::Length(1)]).areas(frame.area());
-    frame.render_widget(Paragraph::new(heading(state, view, title, head.width as usize)), head);
+        Layout::vertical([of_head, Constraint::Fill(1), Constraint::Length(1)]).areas(frame.area());
+    let heading = heading(state, view, title, head.width as usize);
+    frame.render_widget(Paragraph::new([heading, clocks].concat()), head);
     match state.info.is_some() {
         true => match view.page {
             Page::Overview => overview::draw(frame, state, view, body),
@@ -92,7 +96,8 @@ fn heading(state: &State, view: &View, title: &str, width: usize) -> Vec<Line<'s
     }
     if state.silent_ns > SILENT_NS && state.ending.is_none() {
         let silent = words::duration(state.silent_ns);
-        second.push(coloured(format!(" · nothing new for {silent}: is the recorder gone?"), Color::Red, view));
+        let of = if state.silent_host.is_empty() { String::new() } else { format!(" of {}", state.silent_host) };
+        second.push(coloured(format!(" · nothing new{of} for {silent}: is the recorder gone?"), Color::Red, view));
     }
     if state.ending.is_some() {
         second.push(bold(" · the recording has ended".to_owned()));

@@ -11,6 +11,7 @@ use taut_analysis::{Cause, Selected};
 use taut_live::{Chain, LiveFigures, State};
 use taut_report::words;
 
+use super::clocks::bound;
 use super::pieces::{
     COLUMN, bold, cause_bar, chosen, colour, coloured, cut, fill, largest, name, quantile, rate, right, shares,
 };
@@ -38,7 +39,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
     let [of_tail, of_threads] = beside.areas(bottom);
     frame.render_widget(Paragraph::new(chain_lines(&chains, state, view, top)), top);
     if let Some(chain) = view.chain(state) {
-        frame.render_widget(Paragraph::new(hop_lines(chain, view, middle)), middle);
+        frame.render_widget(Paragraph::new(hop_lines(chain, state, view, middle)), middle);
         frame.render_widget(Paragraph::new(tail(chain, view, of_tail)), of_tail);
     }
     frame.render_widget(Paragraph::new(threads(state, view, of_threads)), of_threads);
@@ -108,7 +109,7 @@ pub fn visible<T>(all: &[T], chosen: usize, height: u16) -> &[T] {
     &all[start..all.len().min(start + room)]
 }
 
-fn hop_lines(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
+fn hop_lines(chain: &Chain, state: &State, view: &View, area: Rect) -> Vec<Line<'static>> {
     let (figures, span_ns) = figures(chain, 0, view);
     let (width, beside) = (area.width as usize, 3 * COLUMN + 1 + BAR + 1 + CAUSE);
     let is_narrow = width < beside + NAME_MIN;
@@ -143,9 +144,10 @@ fn hop_lines(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
             );
             continue;
         }
+        let bound = bound(state, ends).unwrap_or_default();
         let length = (p99(hop) as f64 / longest * BAR as f64).ceil() as usize;
         let mut spans = vec![
-            Span::raw(name(&format!("→ {}", ends[1]), room)),
+            Span::raw(name(&format!("→ {}", ends[1]), room.saturating_sub(bound.chars().count())) + &bound),
             Span::raw(quantile(&hop.delay, 0.5) + &quantile(&hop.delay, 0.99) + &largest(&hop.delay) + " "),
         ];
         spans.extend(cause_bar(&shares, length.min(BAR), view));

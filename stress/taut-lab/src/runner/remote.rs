@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    fs::File,
     os::unix::process::CommandExt,
     path::Path,
     process::{Child, Command, Stdio},
@@ -75,6 +76,17 @@ impl Remote {
         command.args(self.options()).arg(&self.destination).arg(line);
         // A terminal's Ctrl-C is not for it.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command.spawn().map_err(Error::system("ssh"))
+    }
+
+    /// Runs a line whose output goes to a file. Its input ends with the connection, or when the child is dropped.
+    ///
+    /// # Errors
+    /// ssh does not start.
+    pub fn stream(&self, line: &str, to: File) -> Result<Child, Error> {
+        let mut command = Command::new("ssh");
+        command.args(self.options()).arg(&self.destination).arg(line);
+        command.stdin(Stdio::piped()).stdout(to).stderr(Stdio::null()).process_group(0);
         command.spawn().map_err(Error::system("ssh"))
     }
 

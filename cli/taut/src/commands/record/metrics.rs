@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use taut_live::{Follower, Following, State};
+use taut_live::{Follower, Following, Growing, State};
 use taut_metrics::{Pusher, Server};
 use taut_recording::Shown;
 
@@ -78,12 +78,13 @@ impl Metrics {
         let is_wanted = server.is_some() || pusher.is_some() || is_watched;
         let following = match is_wanted {
             true => Some(Following {
-                path: options.output.clone(),
+                recordings: vec![Growing { eat: args.no_file, ..Growing::of(options.output.clone()) }],
                 chains: config::load(args.config.as_deref())?.chains,
                 turn: if is_watched { WATCHED_TURN } else { TURN },
                 is_late: false,
                 has_tail: false,
-                eat: args.no_file,
+                hosts: Vec::new(),
+                clocks: None,
             }),
             false => None,
         };
@@ -99,7 +100,7 @@ impl Metrics {
         };
         match taut_live::follow(following, Arc::clone(&self.state)) {
             Ok(follower) => self.follower = Some(follower),
-            Err(error) => self.failure = Some(format!("no live metrics: {}: {error}", output.shown())),
+            Err((_, error)) => self.failure = Some(format!("no live metrics: {}: {error}", output.shown())),
         }
         // Recorder and follower have it open; whatever ends them, nothing stays.
         self.unwanted = None;

@@ -12,12 +12,23 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use taut_capture::{Recorder, recorder_of, recorders, session_of};
-use taut_live::{Following, State};
+use taut_live::{Following, Growing, State};
+use taut_points::hosts::MOST_HOSTS;
 use taut_recording::Shown;
 use taut_report::words;
 use taut_top::Ended;
 
-use crate::{config, exit::Done, output, ros_filter::RosFilter};
+use crate::{
+    config,
+    exit::Done,
+    input,
+    joined::{Clocks, JoinArgs},
+    output,
+    ros_filter::RosFilter,
+};
+use elsewhere::Elsewhere;
+
+mod elsewhere;
 
 /// Between two turns at least.
 const TURN: Duration = Duration::from_secs(1);
@@ -26,13 +37,17 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Show chains, hops, causes and threads of a running recording, live.
 ///
-/// Follows the file of the running recorder. Without one, --pid records the process and keeps nothing.
+/// Follows the file of the running recorder. Without one, --pid records the process and keeps nothing. Recordings of several hosts are
+/// shown as one: the clocks are aligned by the messages of the last seconds.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  taut top\n  taut top run.mcap\n  taut top --pid 4242\n\nKeys: ? explains them.")]
+#[command(
+    after_help = "Examples:\n  taut top\n  taut top run.mcap\n  taut top --pid 4242\n  taut top run.mcap ssh://alice@10.0.0.2\n\nKeys: ? explains them."
+)]
 pub struct Args {
-    /// A recording that is being written [default: that of the only recorder].
-    #[arg(conflicts_with_all = ["pid", "session"])]
-    run: Option<PathBuf>,
+    /// A recording that is being written [default: that of the only recorder], or one of each of several hosts. ssh://HOST is what is being
+    /// recorded on another host, ssh://HOST/FILE one of several there.
+    #[arg(conflicts_with_all = ["pid", "session"], value_name = "RUN")]
+    runs: Vec<PathBuf>,
     /// A process; it need not stamp.
     #[arg(long)]
     pid: Option<i32>,
@@ -43,6 +58,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
+    join: JoinArgs,
+    #[command(flatten)]
     ros: RosFilter,
 }
 
@@ -52,21 +69,27 @@ pub fn run(args: &Args) -> Result<Done> {
         bail!("taut top draws on a terminal; for programs there is `taut record --serve`, and `taut report` for files");
     }
     let chains = config::load(args.config.as_deref())?.chains;
+    if args.runs.len() < 2 && (!args.join.hosts.is_empty() || args.join.clocks.is_some()) {
+        bail!("--hosts and --clocks are for recordings of several hosts; name one of each host");
+    }
     let mut subject = subject(args)?;
-    let (path, eat) = (subject.path().to_owned(), subject.own.is_some());
-    let named = || path.shown();
-    let file = File::open(&path).with_context(named)?;
-    if taut_recording::is_finished(&file).with_context(named)? {
-        bail!("{}: has ended; next: taut report {}", named(), words::shell(&[named()]));
+    for growing in &subject.recordings {
+        let named = || growing.path.shown();
+        let file = File::open(&growing.path).with_context(named)?;
+        if taut_recording::is_finished(&file).with_context(named)? {
+            bail!("{}: has ended; next: taut report {}", named(), words::shell(&[named()]));
+        }
     }
-    drop(file);
-    let following = Following { path: path.clone(), chains, turn: TURN, is_late: !eat, has_tail: true, eat };
+    let is_late = subject.own.is_none();
+    let recordings = subject.recordings.clone();
+    let (hosts, clocks) = (args.join.hosts.clone(), args.join.clocks.map(Clocks::source));
+    let following = Following { recordings, chains, turn: TURN, is_late, has_tail: true, hosts, clocks };
     let state = Arc::new(Mutex::new(State::default()));
-    let follower = taut_live::follow(following, Arc::clone(&state)).with_context(named)?;
-    if let Some(own) = &mut subject.own {
-        // Recorder and follower have the file open; nobody else can make anything of it, since what is read is given back.
-        own.folder = None;
-    }
+    let follower = taut_live::follow(following, Arc::clone(&state));
+    let follower = follower.map_err(|(path, error)| anyhow::Error::from(error).context(path.shown()))?;
+    // Recorder and follower have these files open; nobody else can make anything of them, since what is read is given back.
+    subject.own.iter_mut().for_each(|own| own.folder = None);
+    subject.elsewhere.iter_mut().for_each(Elsewhere::is_followed);
     let wants = |points: &[&str]| args.ros.is_empty() || args.ros.wants(points);
     let title = subject.title.clone() + &args.ros.words();
     let ended = taut_top::run(&follower, &title, &wants, &mut unused_name);
@@ -88,15 +111,17 @@ pub fn run(args: &Args) -> Result<Done> {
 
 /// What is looked at.
 struct Subject {
-    output: PathBuf,
+    recordings: Vec<Growing>,
     title: String,
     /// The recorder that was started for it.
     own: Option<Own>,
+    /// Recordings of other hosts, on their way.
+    elsewhere: Vec<Elsewhere>,
 }
 
 impl Subject {
-    fn path(&self) -> &Path {
-        &self.output
+    fn new(growing: Growing, title: String, own: Option<Own>) -> Subject {
+        Subject { recordings: vec![growing], title, own, elsewhere: Vec::new() }
     }
 
     fn of(recorder: Recorder) -> Result<Subject> {
@@ -104,13 +129,37 @@ impl Subject {
             bail!("process {} records process {} and keeps no file to follow", recorder.pid, recorder.subject);
         }
         let title = format!("{}, process {}", name(&recorder.output), recorder.subject);
-        Ok(Subject { title, output: recorder.output, own: None })
+        Ok(Subject::new(Growing::of(recorder.output), title, None))
+    }
+
+    /// Recordings by their names.
+    fn named(runs: &[PathBuf]) -> Result<Subject> {
+        if runs.len() > MOST_HOSTS {
+            bail!("taut top takes up to {MOST_HOSTS} recordings, one of each host; {} given", runs.len());
+        }
+        let earlier = |at: usize| runs[..at].iter().find(|run| *run == &runs[at] || input::is_one_file(run, &runs[at]));
+        if let Some(run) = (1..runs.len()).find_map(earlier) {
+            bail!("{}: is given twice; name the other host's recording", run.shown());
+        }
+        let mut subject = Subject { recordings: Vec::new(), title: String::new(), own: None, elsewhere: Vec::new() };
+        for run in runs {
+            subject.recordings.push(if Elsewhere::is_named(run) {
+                let elsewhere = Elsewhere::begin(run)?;
+                let growing = elsewhere.growing();
+                subject.elsewhere.push(elsewhere);
+                growing
+            } else {
+                Growing::of(run.clone())
+            });
+        }
+        subject.title = runs.iter().map(|run| name(run)).collect::<Vec<String>>().join(" + ");
+        Ok(subject)
     }
 }
 
 fn subject(args: &Args) -> Result<Subject> {
-    if let Some(run) = &args.run {
-        return Ok(Subject { output: run.clone(), title: name(run), own: None });
+    if !args.runs.is_empty() {
+        return Subject::named(&args.runs);
     }
     if let Some(pid) = args.pid {
         let session = session_of(pid, args.session.as_deref())?;
@@ -176,7 +225,8 @@ impl Own {
             }
             std::thread::sleep(LOOK);
         }
-        Ok(Subject { output, title: format!("process {pid}, nothing kept"), own: Some(own) })
+        let growing = Growing { eat: true, ..Growing::of(output) };
+        Ok(Subject::new(growing, format!("process {pid}, nothing kept"), Some(own)))
     }
 }
 

@@ -1,0 +1,81 @@
+//! `taut top` over two hosts while both are recorded: network namespaces, of which one is reached by ssh.
+
+use rustix::process::Signal;
+use taut_skip::{Need, skip};
+
+use crate::{
+    by_ssh::{There, kill, no_sshd},
+    folder::{Folder, until},
+    one_clock::{DESK, Net, RELAY, ROBOT, compile_pair},
+    screen,
+};
+
+/// More than any machine needs to show what is looked for: 5 minutes.
+const MESSAGES: &str = "60000";
+
+#[test]
+fn two_hosts_are_on_one_screen_while_they_are_recorded() {
+    let Some(there) = There::new() else { return no_sshd() };
+    let Some(net) = Net::new() else {
+        return skip(Need::Namespaces, "network namespaces need the superuser and `ip`");
+    };
+    let folder = &there.folder;
+    compile_pair(folder);
+    let taut = there.taut().get_program().to_string_lossy().into_owned();
+    let record =
+        |host: &'static str| [&taut, "record", "-q", "--ignore-loss", "--host-name", host, "-o"].map(str::to_owned);
+    let words = |host: &'static str, command: &[&str]| -> Vec<String> {
+        let file = format!("{host}.mcap");
+        let more = [file.as_str(), "--", "./pair", host].into_iter().chain(command.iter().copied());
+        record(host).into_iter().chain(more.map(str::to_owned)).collect()
+    };
+    let (robot, desk) = (words("robot", &["0", "0"]), words("desk", &[RELAY, MESSAGES, "5000", "0", "0"]));
+    let borrowed = |words: &'_ [String]| words.iter().map(String::as_str).map(str::to_owned).collect::<Vec<String>>();
+    let (robot, desk) = (borrowed(&robot), borrowed(&desk));
+    let robot: Vec<&str> = robot.iter().map(String::as_str).collect();
+    let desk: Vec<&str> = desk.iter().map(String::as_str).collect();
+    let mut robot = net.listens(2, folder, &robot);
+    let mut relay = net.listens(1, folder, &["./pair", "relay", DESK, ROBOT, "200:100", "200:100", "0", "0"]);
+    let mut desk = net.command(0, folder, &desk).spawn().unwrap();
+    until("both recordings", || ["desk.mcap", "robot.mcap"].iter().all(|file| folder.path(file).exists()));
+
+    let of_robot = format!("{}{}", there.url(), folder.path("robot.mcap").display());
+    let mut top = there.taut();
+    top.args(["top", "desk.mcap", &of_robot, "--clocks", "messages"]);
+    let shown = screen::shown_by(top, |shown| {
+        let lines = screen::lines(shown);
+        let has = |texts: &[&str]| lines.iter().any(|line| texts.iter().all(|text| line.contains(text)));
+        // The first chain's hops are shown.
+        has(&["desk ↔ robot: offset"]) && has(&["→ robot:setpoint.received", " ± "])
+            || desk.try_wait().unwrap().is_some()
+    });
+    // Their recorders end them.
+    for child in [&mut desk, &mut robot] {
+        kill(child.id() as i32, Signal::TERM);
+        child.wait().unwrap();
+    }
+    relay.kill().unwrap();
+    relay.wait().unwrap();
+    let lines = screen::lines(&shown);
+    let line =
+        |text: &str| lines.iter().find(|line| line.contains(text)).unwrap_or_else(|| panic!("no {text}: {lines:#?}"));
+    for chain in ["desk:setpoint.sent → robot:setpoint.applied", "robot:state.sent → desk:state.received"] {
+        line(chain);
+    }
+    // Both have one clock.
+    let clocks = line("desk ↔ robot: offset").split_once("offset ").unwrap().1;
+    let (offset_s, rest) = clocks.split_once(" s ± ").expect(clocks);
+    let (bound_us, messages) = rest.split_once(" µs, by the last ").expect(rest);
+    let (offset_s, bound_us): (f64, f64) = (offset_s.parse().unwrap(), bound_us.replace(',', "").parse().unwrap());
+    assert!((offset_s * 1e6).abs() <= bound_us + 1.0, "{clocks}");
+    // The relay alone takes 400 µs both ways.
+    assert!((200.0..5_000.0).contains(&bound_us) && messages.contains(" messages to robot and "), "{clocks}");
+}
+
+#[test]
+fn what_cannot_be_shown_together_is_one_line() {
+    let folder = Folder::new();
+    folder.write("a.mcap", "");
+    // Without a terminal nothing is shown at all.
+    folder.refuses(&["top", "a.mcap", "a.mcap"], "taut top draws on a terminal");
+}
