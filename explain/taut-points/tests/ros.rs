@@ -305,3 +305,51 @@ fn an_actions_callback_runs_with_what_was_taken_first() {
     waits.sort_unstable();
     assert_eq!(waits, [[6; 50], [15; 50]].concat());
 }
+
+/// rclpy's events executor takes all that is there, and then runs a coroutine for each as a task; one step of each at a time.
+#[test]
+fn a_coroutine_runs_with_what_was_taken_for_it_and_is_one_run_of_several_steps() {
+    const COROUTINE: u64 = 8;
+    const RESUMED: u64 = 2;
+    const SUSPENDED: u64 = 1;
+    let mut robot = Robot::new();
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
+    robot.object(2, RosObjectKind::Subscription, 2, 1, 10, "/image");
+    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    for n in (2..=100).step_by(2) {
+        let at = n * 10 * MS;
+        let mut rows = vec![
+            (at + 3 * MS, RosEvent::Take, 52, [0, at - 10 * MS, 1]),
+            (at + 4 * MS, RosEvent::Take, 52, [0, at, 1]),
+        ];
+        for coroutine in [n - 1, n] {
+            let at = at + (6 + coroutine % 2) * MS;
+            rows.push((at, RosEvent::CallbackStart, 3, [COROUTINE, 0, 0]));
+            rows.push((at + MS / 10, RosEvent::CallbackEnd, 3, [SUSPENDED, coroutine, 0]));
+        }
+        for coroutine in [n - 1, n] {
+            let at = at + (8 + coroutine % 2) * MS;
+            rows.push((at, RosEvent::CallbackStart, 3, [RESUMED, coroutine, 0]));
+            rows.push((at + MS / 10, RosEvent::CallbackEnd, 3, [0; 3]));
+        }
+        rows.sort_by_key(|row| row.0);
+        robot.events(2, &rows);
+    }
+    let mut intake = Intake::default();
+    robot.records.iter().for_each(|record| intake.record(record));
+    let linked = intake.finish(&Info::default(), None, false).linked;
+    let at = |name: &str| -> BTreeMap<u64, u64> {
+        let passes = linked.passes.iter().filter(|pass| pass.point.is_pass() && linked.points.name(pass.point) == name);
+        passes.map(|pass| (pass.message, pass.time_ns)).collect()
+    };
+    let published = at("/camera publish /image");
+    let begun = at("/detector callback /image");
+    let mut waits: Vec<u64> = begun.iter().map(|(message, at)| (at - published[message]) / MS).collect();
+    waits.sort_unstable();
+    assert_eq!(waits, [[5; 50], [16; 50]].concat(), "the older first");
+    let ros = linked.ros.unwrap();
+    let run = ros.callbacks.iter().find(|callback| callback.name == "/detector callback /image").unwrap();
+    let (n, max_ns) = (run.duration.n, run.duration.max_ns.unwrap());
+    assert!(n == 100 && max_ns.abs_diff(MS / 5) < 1000, "{n} runs of two steps, {max_ns} ns");
+    assert_eq!(ros.executors.iter().map(|thread| thread.callbacks).sum::<u64>(), 200, "of both nodes");
+}

@@ -7,6 +7,7 @@ use taut_recording::RosEvent;
 
 use super::{
     events::Row,
+    flow::{COROUTINE, RESUMED, SUSPENDED},
     naming::Books,
     system::{Of, System},
 };
@@ -15,6 +16,10 @@ use super::{
 const MOST_PAIRS: usize = 1 << 20;
 /// Callbacks in callbacks.
 const MOST_NESTED: usize = 64;
+/// The thread of a coroutine that is suspended.
+const NOWHERE: u32 = u32::MAX;
+/// Flag of [`RosEvent::Schedule`].
+const IS_TASK: u64 = 1;
 /// Sequence number of a middleware that has none.
 const NO_NUMBER: u64 = u64::MAX;
 
@@ -93,13 +98,16 @@ pub(super) struct Seen {
     requests: HashMap<i64, u64>,
     /// When what was at an address went.
     pub gone: HashMap<(i32, u64), Vec<u64>>,
+    /// By process: its last event.
+    pub last_ns: HashMap<i32, u64>,
     pub says_which: HashSet<i32>,
     pub says_when: HashSet<i32>,
     pub says_received: bool,
     /// Processes that say which request they take, and those whose middleware says of which publisher a message is.
     pub says_request: HashSet<i32>,
-    /// Callbacks that were scheduled.
+    /// Callbacks that were scheduled; and those that are coroutines, with when first.
     pub scheduled: HashSet<(i32, u64)>,
+    coroutines: HashMap<(i32, u64), u64>,
     says_publisher: HashSet<i32>,
 }
 
@@ -116,6 +124,7 @@ impl Seen {
 
     pub fn take(&mut self, row: &Row) {
         let Row { time_ns, pid, event, handle, .. } = *row;
+        self.last_ns.insert(pid, time_ns);
         if ends_answer(event) {
             self.stacks[row.thread as usize].retain(|runs| !matches!(runs, Runs::Client(_)));
         }
@@ -126,8 +135,11 @@ impl Seen {
                 if let Some(at) = stack.iter().rposition(|runs| *runs == Runs::Callback(handle)) {
                     stack.truncate(at);
                 }
-                if let Some(running) = self.running.get_mut(&pid) {
-                    running.retain(|(thread, callback)| (*thread, *callback) != (row.thread, handle));
+                let running = self.running.entry(pid).or_default();
+                running.retain(|(thread, callback)| (*thread, *callback) != (row.thread, handle));
+                // A coroutine that awaits something keeps its group to itself, if that is of one callback at a time.
+                if row.args[0] & SUSPENDED != 0 && running.len() < MOST_NESTED {
+                    running.push((NOWHERE, handle));
                 }
             }
             RosEvent::RclcppPublish | RosEvent::RclPublish | RosEvent::IntraPublish if handle != 0 => {
@@ -157,9 +169,11 @@ impl Seen {
                 if self.scheduled.len() < MOST_PAIRS {
                     self.scheduled.insert((pid, handle));
                 }
-                // An executor may do other things before it goes on with an answer.
+                // An executor may do other things before it goes on with an answer. A task of the program's own is not what it goes
+                // on with.
                 let stack = &mut self.stacks[row.thread as usize];
-                if let Some(client) = self.answers[row.thread as usize].take()
+                if row.args[1] != IS_TASK
+                    && let Some(client) = self.answers[row.thread as usize].take()
                     && stack.is_empty()
                 {
                     stack.push(client);
@@ -200,6 +214,9 @@ impl Seen {
     fn start(&mut self, row: &Row) {
         let Row { time_ns, pid, handle, thread, .. } = *row;
         self.run(row, Runs::Callback(handle));
+        if row.args[0] & COROUTINE != 0 && self.coroutines.len() < MOST_PAIRS {
+            self.coroutines.entry((pid, handle)).or_insert(time_ns);
+        }
         self.runs_callbacks[thread as usize] = true;
         let stack = &mut self.stacks[thread as usize];
         stack.push(Runs::Callback(handle));
@@ -213,6 +230,11 @@ impl Seen {
             self.same[one as usize] = other;
         }
         let running = self.running.entry(pid).or_default();
+        if row.args[0] & RESUMED != 0
+            && let Some(at) = running.iter().position(|suspended| *suspended == (NOWHERE, handle))
+        {
+            running.swap_remove(at);
+        }
         for (_, other) in running.iter().filter(|(other, _)| *other != thread) {
             if self.at_once.len() < MOST_PAIRS {
                 self.at_once.entry((pid, *other, handle)).or_insert(time_ns);
@@ -288,6 +310,9 @@ impl Seen {
             if let Some(key) = key.filter(|key| self.requests.get(key).is_some_and(|taken_ns| taken_ns < time_ns)) {
                 system.late_sends.insert(key, *send);
             }
+        }
+        for (address, time_ns) in &self.coroutines {
+            system.run_as_tasks.extend(system.callback_at.at(*address, *time_ns));
         }
         for ((process, one, other), time_ns) in &self.at_once {
             let group = |address| {

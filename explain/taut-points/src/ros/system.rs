@@ -111,6 +111,8 @@ pub(super) struct Publisher {
 #[derive(Default)]
 pub(super) struct System {
     pub callbacks: Vec<Callback>,
+    /// By callback: the program's function, where it has a name.
+    pub functions: HashMap<u32, String>,
     /// Clients and services are publishers, too, of requests and of answers; and so is what schedules a callback.
     pub publishers: Vec<Publisher>,
     pub topics: Vec<Topic>,
@@ -135,8 +137,8 @@ pub(super) struct System {
     pub late_sends: HashMap<i64, Send>,
     /// By callback: its publishers.
     pub publishes: Vec<BTreeSet<u32>>,
-    /// Callbacks of actions: an executor may take more before it runs them with what it took.
-    pub of_actions: HashSet<u32>,
+    /// Callbacks of actions and coroutines: an executor may take more before it runs them with what it took.
+    pub run_as_tasks: HashSet<u32>,
     /// By topic: callbacks that ran with its messages.
     pub takers: Vec<BTreeSet<u32>>,
     /// By topic: whether a publisher of it is in the trace.
