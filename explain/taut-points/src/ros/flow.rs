@@ -59,6 +59,8 @@ struct Running {
     /// What a client does with an answer: it has no end of its own but the last thing that it did.
     is_answer: bool,
     last_ns: u64,
+    /// No event reports it: it ends when its thread waits or takes again.
+    is_bare: bool,
     /// The request that it serves.
     request: Option<i64>,
     carried: Vec<Message>,
@@ -114,6 +116,8 @@ struct Doing {
     /// rclcpp's publish, until rcl says of which publisher it is: when, and of which message.
     begun: Option<(u64, u64)>,
     arrived: Option<Arrived>,
+    /// The callback that begins with that, since no event will report it, and since when.
+    pending: Option<(u32, u64)>,
     /// Whether it has been outside callbacks, or at the begin or end of one.
     is_known: bool,
     /// The timers that it calls, and when each was due.
@@ -258,12 +262,16 @@ impl<'a> Flow<'a> {
         let system = self.system;
         self.end_ns = self.end_ns.max(time_ns);
         self.last_ns.insert(process, time_ns);
+        // Only what the middleware knows of a message belongs to its take.
+        if row.event != RosEvent::TakeInfo {
+            self.begin_pending(thread);
+        }
         self.stamps_until(thread, time_ns);
         if matches!(row.event, RosEvent::CallbackStart | RosEvent::CallbackEnd) || seen::ends_answer(row.event) {
             self.of(thread).is_known = true;
         }
         if seen::ends_answer(row.event) {
-            self.end_answer(thread);
+            self.end_answer(thread, time_ns);
         }
         match row.event {
             RosEvent::CallbackStart if args[0] & RESUMED != 0 => self.resume(thread, process, time_ns, handle, args[1]),
@@ -291,6 +299,7 @@ impl<'a> Flow<'a> {
                 all.retain(|(other, _)| Some(*other) != callback);
                 all.truncate(MOST_NESTED);
                 all.extend(called);
+                self.begin_at_take(thread, callback, time_ns);
             }
             RosEvent::RclcppPublish if handle == 0 => self.of(thread).begun = Some((time_ns, args[0])),
             RosEvent::RclcppPublish | RosEvent::RclPublish => {
@@ -319,7 +328,11 @@ impl<'a> Flow<'a> {
                 if let Some(callback) = system.subscriber_at.at((process, handle), time_ns)
                     && args[1] != 0
                 {
+                    if system.begin_at_take.contains(callback) {
+                        self.end_answer(thread, time_ns);
+                    }
                     self.arrive(thread, *callback, time_ns, self.by_stamp(args[1] as i64));
+                    self.begin_at_take(thread, Some(*callback), time_ns);
                 }
             }
             RosEvent::TakeInfo if seen::says_received(&row) => {
@@ -343,6 +356,7 @@ impl<'a> Flow<'a> {
                 }
                 if let Some(callback) = system.service_at.at((process, handle), time_ns) {
                     self.arrive(thread, *callback, time_ns, By::Key(key));
+                    self.begin_at_take(thread, Some(*callback), time_ns);
                 }
             }
             RosEvent::SendResponse => {
@@ -561,9 +575,36 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// A callback begins with what the thread just took, where no event will report it.
+    fn begin_at_take(&mut self, thread: u32, callback: Option<u32>, time_ns: u64) {
+        let callback = callback.filter(|callback| self.system.begin_at_take.contains(callback));
+        self.of(thread).pending = callback.map(|callback| (callback, time_ns));
+    }
+
+    fn begin_pending(&mut self, thread: u32) {
+        if let Some((callback, time_ns)) = self.of(thread).pending.take() {
+            self.start_callback(thread, self.events.pid(thread), time_ns, 0, Some(callback), false);
+            if let Some(running) = self.of(thread).running.last_mut() {
+                running.is_bare = true;
+            }
+        }
+    }
+
     fn start(&mut self, thread: u32, process: i32, time_ns: u64, address: u64, is_intra: bool) {
+        let callback = self.system.callback_at.at((process, address), time_ns).copied();
+        self.start_callback(thread, process, time_ns, address, callback, is_intra);
+    }
+
+    fn start_callback(
+        &mut self,
+        thread: u32,
+        process: i32,
+        time_ns: u64,
+        address: u64,
+        callback: Option<u32>,
+        is_intra: bool,
+    ) {
         let system = self.system;
-        let callback = system.callback_at.at((process, address), time_ns).copied();
         let of = callback.map(|callback| system.callbacks[callback as usize].of);
         // Where nothing says what is taken, it is the next in the queue.
         if let (Some(callback), Some(Of::Topic(topic, depth))) = (callback, of)
@@ -721,9 +762,15 @@ impl<'a> Flow<'a> {
         );
     }
 
-    fn end_answer(&mut self, thread: u32) {
-        if let Some(last_ns) = self.of(thread).running.last().filter(|last| last.is_answer).map(|last| last.last_ns) {
-            self.end(thread, last_ns, 0);
+    /// What has no end of its own ends: the executor goes on.
+    fn end_answer(&mut self, thread: u32, time_ns: u64) {
+        let end_ns = self.of(thread).running.last().and_then(|last| match last {
+            Running { is_bare: true, .. } => Some(time_ns),
+            Running { is_answer: true, last_ns, .. } => Some(*last_ns),
+            _ => None,
+        });
+        if let Some(end_ns) = end_ns {
+            self.end(thread, end_ns, 0);
         }
     }
 
@@ -1038,7 +1085,10 @@ impl<'a> Flow<'a> {
 
     /// What waits still at the end was not taken, unless it may be under way. Then names and notes.
     pub fn finish(mut self) {
-        (0..self.events.threads() as u32).for_each(|thread| self.stamps_until(thread, u64::MAX));
+        for thread in 0..self.events.threads() as u32 {
+            self.begin_pending(thread);
+            self.stamps_until(thread, u64::MAX);
+        }
         self.leave_under_way();
         for arrived in std::mem::take(&mut self.aside).into_values().flatten() {
             arrived.messages.iter().for_each(|message| self.outcome(0, *message, arrived.ready_ns, self.ended_early));

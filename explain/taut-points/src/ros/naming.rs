@@ -7,8 +7,9 @@ use taut_recording::{RosObject, RosObjectKind};
 use taut_timelines::Objects;
 
 use super::{
+    bare::action_words,
     book::Book,
-    seen::Seen,
+    seen::{Runs, Seen},
     system::{Callback, Of, Publisher, System, Topic, TopicKind},
 };
 
@@ -35,6 +36,8 @@ pub(super) fn name_all(system: &mut System, objects: &[RosObject], seen: &Seen, 
 #[derive(Default)]
 pub(super) struct Books {
     nodes: Book<String>,
+    /// Of processes with one node: its name.
+    only_node: HashMap<i32, String>,
     /// By a node's name: processes that have one at a time.
     namesakes: HashMap<String, Vec<i32>>,
     /// Node, topic and depth of the queue.
@@ -64,6 +67,7 @@ impl Books {
         match object.kind {
             Node => {
                 let name = self.only_name(full_name(&object.text, name), object, seen);
+                self.note_only_node(object.pid, &name);
                 self.nodes.add(key, time_ns, name);
             }
             Subscription => self.subscriptions.add(key, time_ns, (owner, name.clone(), number)),
@@ -83,6 +87,13 @@ impl Books {
 }
 
 impl Books {
+    fn note_only_node(&mut self, process: i32, name: &str) {
+        let only = self.only_node.entry(process).or_insert_with(|| name.to_owned());
+        if only.as_str() != name {
+            only.clear();
+        }
+    }
+
     /// Of two processes that have a node of that name at once the second one's is another node; of one after the other it is the same.
     fn only_name(&mut self, name: String, object: &RosObject, seen: &Seen) -> String {
         let processes = self.namesakes.entry(name.clone()).or_default();
@@ -117,6 +128,7 @@ impl Naming<'_> {
         for object in objects {
             self.name(object);
         }
+        objects.iter().for_each(|object| self.name_bare(object));
         // Symbols name functions, and callbacks of which nothing else is known.
         for object in objects.iter().filter(|object| object.kind == RosObjectKind::CallbackSymbol) {
             let key = (object.pid, object.handle);
@@ -148,6 +160,44 @@ impl Naming<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// What stands for a callback where none is reported.
+    fn name_bare(&mut self, object: &RosObject) {
+        let RosObject { time_ns, pid: process, handle, owner, other, number, ref name, .. } = *object;
+        let runs = match object.kind {
+            RosObjectKind::Timer => Runs::Timer(handle),
+            RosObjectKind::Subscription => Runs::Subscription(other),
+            _ => Runs::Service(other),
+        };
+        if !self.seen.is_bare(process, runs) {
+            return;
+        }
+        let node = self.node(process, owner, time_ns);
+        let group = hash(&(process, &node));
+        let callback = match object.kind {
+            RosObjectKind::Timer => {
+                let node = self.books.only_node.get(&process).filter(|only| !only.is_empty()).cloned().unwrap_or(node);
+                let name = format!("{node} timer {}", period_words(number));
+                let callback = self.callback(object, handle, Callback { name, node, of: Of::Timer, group });
+                self.system.timer_at.add((process, handle), time_ns, callback);
+                Some(callback)
+            }
+            RosObjectKind::Subscription => {
+                let words = action_words(name).unwrap_or_else(|| format!("callback {name}"));
+                let of = Of::Topic(self.topic(name, TopicKind::Messages), number);
+                let callback = Callback { name: format!("{node} {words}"), node, of, group };
+                let callback = self.callback(object, handle, callback);
+                self.of_subscription.add((process, handle), time_ns, callback);
+                Some(callback)
+            }
+            RosObjectKind::Service => {
+                let words = action_words(name).unwrap_or_else(|| format!("service {name}"));
+                self.service(object, handle, &node, format!("{node} {words}"), group)
+            }
+            _ => None,
+        };
+        self.system.begin_at_take.extend(callback);
     }
 
     fn buffer(&self, object: &RosObject) -> Option<u32> {

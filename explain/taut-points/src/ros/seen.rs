@@ -6,6 +6,7 @@ use foldhash::{HashMap, HashSet};
 use taut_recording::RosEvent;
 
 use super::{
+    bare::Bare,
     events::Row,
     flow::{COROUTINE, RESUMED, SUSPENDED},
     naming::Books,
@@ -31,6 +32,9 @@ pub(super) enum Runs {
     Client(u64),
     /// A service, when it answers: its callback has ended then. By the middleware's handle.
     Service(u64),
+    /// What goes on with a message where no callback is reported ([`Bare`]), by the middleware's handle; the same of a timer, by rcl's.
+    Subscription(u64),
+    Timer(u64),
 }
 
 /// The sender, by an address of its process.
@@ -76,6 +80,7 @@ pub(super) fn says_received(row: &Row) -> bool {
 /// All that the events say.
 #[derive(Default)]
 pub(super) struct Seen {
+    bare: Bare,
     /// By thread: what it is in; and the client whose answer it took last, until it has scheduled what is to be done with that.
     stacks: Vec<Vec<Runs>>,
     answers: Vec<Option<Runs>>,
@@ -112,8 +117,9 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub fn new(threads: usize) -> Seen {
+    pub fn new(threads: usize, bare: Bare) -> Seen {
         Seen {
+            bare,
             stacks: vec![Vec::new(); threads],
             answers: vec![None; threads],
             same: (0..threads as u32).collect(),
@@ -126,7 +132,7 @@ impl Seen {
         let Row { time_ns, pid, event, handle, .. } = *row;
         self.last_ns.insert(pid, time_ns);
         if ends_answer(event) {
-            self.stacks[row.thread as usize].retain(|runs| !matches!(runs, Runs::Client(_)));
+            self.stacks[row.thread as usize].retain(|runs| matches!(runs, Runs::Callback(_)));
         }
         match event {
             RosEvent::CallbackStart => self.start(row),
@@ -187,12 +193,19 @@ impl Seen {
             }
             RosEvent::TakeRequest => {
                 self.says_request.insert(pid);
-                if row.args[2] != 0 && self.requests.len() < MOST_PAIRS {
-                    self.requests.insert(request_key(row.args[1], row.args[0]), time_ns);
+                if row.args[2] != 0 {
+                    if self.requests.len() < MOST_PAIRS {
+                        self.requests.insert(request_key(row.args[1], row.args[0]), time_ns);
+                    }
+                    self.begin_at_take(row, Runs::Service(handle));
                 }
             }
+            RosEvent::TimerCall => self.begin_at_take(row, Runs::Timer(handle)),
             RosEvent::Take => {
                 self.says_when.insert(pid);
+                if row.args[2] != 0 {
+                    self.begin_at_take(row, Runs::Subscription(handle));
+                }
                 if row.args[1] != 0 {
                     self.says_which.insert(pid);
                 }
@@ -203,6 +216,27 @@ impl Seen {
             RosEvent::Gone if self.gone.len() < MOST_PAIRS => self.gone.entry((pid, handle)).or_default().push(time_ns),
             _ => self.says_received |= says_received(row),
         }
+    }
+
+    /// Where no callback is reported, what a thread took or called is what it goes on with.
+    fn begin_at_take(&mut self, row: &Row, runs: Runs) {
+        if self.bare.contains(row.pid, row.handle) {
+            let stack = &mut self.stacks[row.thread as usize];
+            stack.retain(|runs| matches!(runs, Runs::Callback(_)));
+            stack.push(runs);
+            self.run(row, runs);
+            self.runs_callbacks[row.thread as usize] = true;
+        }
+    }
+
+    /// Whether it ran and no callback of it is reported.
+    pub fn is_bare(&self, process: i32, runs: Runs) -> bool {
+        let (Runs::Callback(address)
+        | Runs::Client(address)
+        | Runs::Service(address)
+        | Runs::Subscription(address)
+        | Runs::Timer(address)) = runs;
+        self.bare.contains(process, address) && self.ran.contains_key(&(process, runs))
     }
 
     fn run(&mut self, row: &Row, runs: Runs) {
@@ -351,6 +385,8 @@ fn callback(system: &System, process: i32, runs: Runs, time_ns: u64) -> Option<u
         Runs::Callback(address) => (&system.callback_at, address),
         Runs::Client(address) => (&system.client_at, address),
         Runs::Service(address) => (&system.service_at, address),
+        Runs::Subscription(address) => (&system.subscriber_at, address),
+        Runs::Timer(address) => (&system.timer_at, address),
     };
     book.at((process, address), time_ns).copied()
 }
