@@ -346,7 +346,7 @@ fn a_coroutine_runs_with_what_was_taken_for_it_and_is_one_run_of_several_steps()
     let begun = at("/detector callback /image");
     let mut waits: Vec<u64> = begun.iter().map(|(message, at)| (at - published[message]) / MS).collect();
     waits.sort_unstable();
-    assert_eq!(waits, [[5; 50], [16; 50]].concat(), "the older first");
+    assert_eq!(waits, [[6; 50], [15; 50]].concat(), "the older first");
     let ros = linked.ros.unwrap();
     let run = ros.callbacks.iter().find(|callback| callback.name == "/detector callback /image").unwrap();
     let (n, max_ns) = (run.duration.n, run.duration.max_ns.unwrap());

@@ -8,7 +8,7 @@ use taut_recording::{Histogram, RosEvent, host_numbers::host_of};
 
 use super::{
     chains::{Chains, Exit, Root},
-    events::{Events, Row},
+    events::{Events, INTRA, RESUMED, Row, SCHEDULED, SUSPENDED},
     executors::Executors,
     figures::Tally,
     queues::{self, By, Lost, Message, Publish, Queue},
@@ -38,13 +38,6 @@ const STRETCH_IDS: u64 = 1 << 62;
 const BRANCH_BITS: u32 = 6;
 /// A timer's own clock is one of the machine's if both say the same moment up to this; else it is simulated.
 const SAME_CLOCK_NS: i128 = 1_000_000_000;
-
-/// Flags of [`RosEvent::CallbackStart`] and [`RosEvent::CallbackEnd`].
-const INTRA: u64 = 1;
-pub(super) const RESUMED: u64 = 2;
-const SCHEDULED: u64 = 4;
-pub(super) const COROUTINE: u64 = 8;
-pub(super) const SUSPENDED: u64 = 1;
 
 /// A callback that runs.
 #[derive(Default)]

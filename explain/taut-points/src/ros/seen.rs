@@ -7,8 +7,7 @@ use taut_recording::RosEvent;
 
 use super::{
     bare::Bare,
-    events::Row,
-    flow::{COROUTINE, RESUMED, SUSPENDED},
+    events::{COROUTINE, RESUMED, Row, SUSPENDED},
     naming::Books,
     system::{Of, System},
 };
