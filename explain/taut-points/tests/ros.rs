@@ -354,6 +354,13 @@ fn a_coroutine_runs_with_what_was_taken_for_it_and_is_one_run_of_several_steps()
     assert_eq!(ros.executors.iter().map(|thread| thread.callbacks).sum::<u64>(), 200, "of both nodes");
 }
 
+#[test]
+fn two_nodes_of_one_name_at_once_are_two() {
+    let robot = Robot::new().detector(2, 1..101).detector(3, 1..101);
+    let points = ["/detector callback /image", "/detector #2 callback /image"];
+    assert_eq!(points.map(|point| robot.passed(point)), [100, 100]);
+}
+
 /// A node on rcl alone, as rclc's: its thread waits, takes what is there, and does its work with that.
 #[test]
 fn what_a_program_without_callbacks_does_from_a_take_until_it_waits_stands_for_one() {

@@ -97,7 +97,7 @@ impl Books {
     /// Of two processes that have a node of that name at once the second one's is another node; of one after the other it is the same.
     fn only_name(&mut self, name: String, object: &RosObject, seen: &Seen) -> String {
         let processes = self.namesakes.entry(name.clone()).or_default();
-        let is_gone = |process: &i32| seen.last_ns.get(process).is_none_or(|last_ns| *last_ns < object.time_ns);
+        let is_gone = |process: &i32| seen.is_before(*process, object.pid);
         let own = processes.iter().position(|process| *process == object.pid);
         let at = own.or_else(|| processes.iter().position(is_gone)).unwrap_or(processes.len());
         match processes.get_mut(at) {

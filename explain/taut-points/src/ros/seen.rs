@@ -102,8 +102,8 @@ pub(super) struct Seen {
     requests: HashMap<i64, u64>,
     /// When what was at an address went.
     pub gone: HashMap<(i32, u64), Vec<u64>>,
-    /// By process: its last event.
-    pub last_ns: HashMap<i32, u64>,
+    /// By process: its first and its last event.
+    lives: HashMap<i32, (u64, u64)>,
     pub says_which: HashSet<i32>,
     pub says_when: HashSet<i32>,
     pub says_received: bool,
@@ -129,7 +129,7 @@ impl Seen {
 
     pub fn take(&mut self, row: &Row) {
         let Row { time_ns, pid, event, handle, .. } = *row;
-        self.last_ns.insert(pid, time_ns);
+        self.lives.entry(pid).or_insert((time_ns, time_ns)).1 = time_ns;
         if ends_answer(event) {
             self.stacks[row.thread as usize].retain(|runs| matches!(runs, Runs::Callback(_)));
         }
@@ -226,6 +226,12 @@ impl Seen {
             self.run(row, runs);
             self.runs_callbacks[row.thread as usize] = true;
         }
+    }
+
+    /// Whether the last event of one process was before the first of the other.
+    pub fn is_before(&self, process: i32, other: i32) -> bool {
+        let lives = self.lives.get(&process).zip(self.lives.get(&other));
+        lives.is_none_or(|((_, last_ns), (first_ns, _))| last_ns < first_ns)
     }
 
     /// Whether it ran and no callback of it is reported.
