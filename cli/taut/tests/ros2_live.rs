@@ -332,6 +332,7 @@ fn coroutines_are_on_the_chain_as_other_callbacks_are() {
 fn goals_are_chains_to_their_feedback_and_their_result() {
     for executor in ["single", "events"] {
         let Some(run) = run(&["--executor", executor, "--count", "100", "--goals"]) else { return };
+        is_whole(&run);
         let goal = ["/detector request /turn/_action/send_goal", "/planner action /turn goal"];
         let executes = ["/planner action /turn execute scheduled", "/planner action /turn execute"];
         let feeds = ["/planner publish /turn/_action/feedback", "/detector action /turn feedback"];

@@ -87,6 +87,11 @@ impl Topic {
         format!("{node} {verb} {}", self.name)
     }
 
+    /// Whether nodes keep what comes by it, and send it on later: not calls, answers, tasks and what actions are made of.
+    pub fn is_data(&self) -> bool {
+        self.kind == TopicKind::Messages && !self.name.contains("/_action/")
+    }
+
     /// Whether it is of the use of every node, and no work depends on it.
     fn is_left_out(&self) -> bool {
         match self.kind {
