@@ -271,6 +271,32 @@ fn what_a_callback_schedules_goes_on_in_that_run_of_the_scheduled_callback() {
     assert!(!notes.iter().any(|note| note.contains("not in the trace")), "{notes:?}");
 }
 
+/// A callback of rclpy makes a task and goes on by itself, or awaits it.
+#[test]
+fn a_task_is_a_chain_beside_that_of_the_callback_that_made_it() {
+    let mut robot = Robot::new();
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
+    robot.object(2, RosObjectKind::Subscription, 2, 1, 2, "/image");
+    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    robot.object(2, RosObjectKind::NodeCallback, 9, 1, 0, "task Detector.look_up");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 3 * MS, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 3 * MS + 10, RosEvent::Schedule, 9, [n, 1, 0]),
+                (at + 4 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+                (at + 5 * MS, RosEvent::CallbackStart, 9, [4, n, 0]),
+                (at + 6 * MS, RosEvent::CallbackEnd, 9, [0; 3]),
+            ],
+        );
+    }
+    let ends = ["/detector callback /image end", "/detector task Detector.look_up end"];
+    assert_eq!(ends.map(|point| robot.passed(point)), [100, 100]);
+}
+
 /// The events executor takes what is there, and runs it then.
 #[test]
 fn an_actions_callback_runs_with_what_was_taken_first() {

@@ -226,7 +226,9 @@ impl Walk<'_> {
             if entry == Entry::Used && !self.system.topics[topic].is_data() {
                 continue;
             }
-            goes_on |= self.publish(Some(callback), entry, *publisher);
+            let goes = self.publish(Some(callback), entry, *publisher);
+            // A task is beside the callback that made it, which may await it and ends by itself.
+            goes_on |= goes && !self.system.topics[topic].is_task();
         }
         goes_on
     }

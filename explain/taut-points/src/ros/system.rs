@@ -87,6 +87,11 @@ impl Topic {
         format!("{node} {verb} {}", self.name)
     }
 
+    /// Whether it is of runs of a task that a program made.
+    pub fn is_task(&self) -> bool {
+        self.kind == TopicKind::Runs && self.name.contains(" task ")
+    }
+
     /// Whether nodes keep what comes by it, and send it on later: not calls, answers, tasks and what actions are made of.
     pub fn is_data(&self) -> bool {
         self.kind == TopicKind::Messages && !self.name.contains("/_action/")
