@@ -310,11 +310,29 @@ fn nodes_under_the_events_executor_are_one_chain_and_their_service_another() {
     assert_eq!(run.passed(&way.map(|point| format!("/detector {point}"))), answered);
 }
 
+/// The events executor takes what is there before it runs a coroutine with it.
+#[test]
+fn coroutines_are_on_the_chain_as_other_callbacks_are() {
+    for executor in ["single", "events"] {
+        let Some(run) = run(&["--executor", executor, "--count", "50", "--coroutines"]) else { return };
+        is_whole(&run);
+        run.holds("/image_raw", "/camera", "/detector");
+        run.holds("/detections", "/detector", "/planner");
+        let callbacks = run.report["ros"]["callbacks"].as_array().unwrap();
+        let planner = callbacks.iter().find(|callback| callback["name"] == "/planner callback /detections").unwrap();
+        assert_eq!(planner["duration"]["n"], run.received("/detections").len(), "{executor}: a coroutine is one run");
+        assert!(planner["function"].as_str().unwrap().ends_with("Planner.on_detections"), "{planner}");
+        let tasks = callbacks.iter().filter(|callback| callback["name"].as_str().unwrap().contains(" task "));
+        assert_eq!(tasks.count(), 2, "{executor}: of the detector and of the planner");
+    }
+}
+
 /// From the goal to the callbacks for its feedback and for its result, over the callback that executes it.
 #[test]
 fn goals_are_chains_to_their_feedback_and_their_result() {
     for executor in ["single", "events"] {
         let Some(run) = run(&["--executor", executor, "--count", "100", "--goals"]) else { return };
+        is_whole(&run);
         let goal = ["/detector request /turn/_action/send_goal", "/planner action /turn goal"];
         let executes = ["/planner action /turn execute scheduled", "/planner action /turn execute"];
         let feeds = ["/planner publish /turn/_action/feedback", "/detector action /turn feedback"];

@@ -23,7 +23,8 @@ pub(crate) enum Fate {
     EndedEarly,
     /// For this reason.
     Dropped(PointId),
-    /// Under way when the recording, or that of its next point, began, or when it ended: seen shortly before, or still in a queue.
+    /// Under way when the recording, or that of its next point, began, or when it or its process ended: seen shortly before, still in a
+    /// queue, or its source says so.
     InFlight,
     /// Its next stamp may be among those that were lost.
     Lost,
@@ -84,6 +85,7 @@ impl<'a> Fates<'a> {
         match message.outcome {
             Some(reason) => match self.context.points.known(reason) {
                 Some("applied") => Fate::Applied,
+                Some("in_flight") => Fate::InFlight,
                 Some("ended_early") if through => Fate::Applied,
                 Some("ended_early") => Fate::EndedEarly,
                 _ => Fate::Dropped(reason),

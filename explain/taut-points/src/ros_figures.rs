@@ -57,7 +57,9 @@ pub struct SubscriptionFigures {
 pub struct CallbackFigures {
     /// Its name.
     pub name: String,
-    /// From begin to end, of each step of a coroutine by itself.
+    /// The program's function, where its name is known.
+    pub function: Option<String>,
+    /// From begin to end; of a coroutine all its steps together, without what it awaited.
     pub duration: Durations,
 }
 
@@ -69,7 +71,7 @@ pub struct ExecutorFigures {
     pub thread: String,
     /// Callbacks that it ran, those within others not counted.
     pub callbacks: u64,
-    /// Share (0..1) of the time from its first to its last callback that it was in callbacks.
+    /// Share (0..1) of the time from its first callback to the last event of its process that it was in callbacks.
     pub busy: f64,
 }
 

@@ -271,6 +271,32 @@ fn what_a_callback_schedules_goes_on_in_that_run_of_the_scheduled_callback() {
     assert!(!notes.iter().any(|note| note.contains("not in the trace")), "{notes:?}");
 }
 
+/// A callback of rclpy makes a task and goes on by itself, or awaits it.
+#[test]
+fn a_task_is_a_chain_beside_that_of_the_callback_that_made_it() {
+    let mut robot = Robot::new();
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
+    robot.object(2, RosObjectKind::Subscription, 2, 1, 2, "/image");
+    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    robot.object(2, RosObjectKind::NodeCallback, 9, 1, 0, "task Detector.look_up");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 3 * MS, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 3 * MS + 10, RosEvent::Schedule, 9, [n, 1, 0]),
+                (at + 4 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+                (at + 5 * MS, RosEvent::CallbackStart, 9, [4, n, 0]),
+                (at + 6 * MS, RosEvent::CallbackEnd, 9, [0; 3]),
+            ],
+        );
+    }
+    let ends = ["/detector callback /image end", "/detector task Detector.look_up end"];
+    assert_eq!(ends.map(|point| robot.passed(point)), [100, 100]);
+}
+
 /// The events executor takes what is there, and runs it then.
 #[test]
 fn an_actions_callback_runs_with_what_was_taken_first() {
@@ -304,4 +330,192 @@ fn an_actions_callback_runs_with_what_was_taken_first() {
     let mut waits: Vec<u64> = begun.iter().map(|(message, at)| (at - published[message]) / MS).collect();
     waits.sort_unstable();
     assert_eq!(waits, [[6; 50], [15; 50]].concat());
+}
+
+/// rclpy's events executor takes all that is there, and then runs a coroutine for each as a task; one step of each at a time.
+#[test]
+fn a_coroutine_runs_with_what_was_taken_for_it_and_is_one_run_of_several_steps() {
+    const COROUTINE: u64 = 8;
+    const RESUMED: u64 = 2;
+    const SUSPENDED: u64 = 1;
+    let mut robot = Robot::new();
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
+    robot.object(2, RosObjectKind::Subscription, 2, 1, 10, "/image");
+    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    for n in (2..=100).step_by(2) {
+        let at = n * 10 * MS;
+        let mut rows = vec![
+            (at + 3 * MS, RosEvent::Take, 52, [0, at - 10 * MS, 1]),
+            (at + 4 * MS, RosEvent::Take, 52, [0, at, 1]),
+        ];
+        for coroutine in [n - 1, n] {
+            let at = at + (6 + coroutine % 2) * MS;
+            rows.push((at, RosEvent::CallbackStart, 3, [COROUTINE, 0, 0]));
+            rows.push((at + MS / 10, RosEvent::CallbackEnd, 3, [SUSPENDED, coroutine, 0]));
+        }
+        for coroutine in [n - 1, n] {
+            let at = at + (8 + coroutine % 2) * MS;
+            rows.push((at, RosEvent::CallbackStart, 3, [RESUMED, coroutine, 0]));
+            rows.push((at + MS / 10, RosEvent::CallbackEnd, 3, [0; 3]));
+        }
+        rows.sort_by_key(|row| row.0);
+        robot.events(2, &rows);
+    }
+    let mut intake = Intake::default();
+    robot.records.iter().for_each(|record| intake.record(record));
+    let linked = intake.finish(&Info::default(), None, false).linked;
+    let at = |name: &str| -> BTreeMap<u64, u64> {
+        let passes = linked.passes.iter().filter(|pass| pass.point.is_pass() && linked.points.name(pass.point) == name);
+        passes.map(|pass| (pass.message, pass.time_ns)).collect()
+    };
+    let published = at("/camera publish /image");
+    let begun = at("/detector callback /image");
+    let mut waits: Vec<u64> = begun.iter().map(|(message, at)| (at - published[message]) / MS).collect();
+    waits.sort_unstable();
+    assert_eq!(waits, [[6; 50], [15; 50]].concat(), "the older first");
+    let ros = linked.ros.unwrap();
+    let run = ros.callbacks.iter().find(|callback| callback.name == "/detector callback /image").unwrap();
+    let (n, max_ns) = (run.duration.n, run.duration.max_ns.unwrap());
+    assert!(n == 100 && max_ns.abs_diff(MS / 5) < 1000, "{n} runs of two steps, {max_ns} ns");
+    assert_eq!(ros.executors.iter().map(|thread| thread.callbacks).sum::<u64>(), 200, "of both nodes");
+}
+
+#[test]
+fn two_nodes_of_one_name_at_once_are_two() {
+    let robot = Robot::new().detector(2, 1..101).detector(3, 1..101);
+    let points = ["/detector callback /image", "/detector #2 callback /image"];
+    assert_eq!(points.map(|point| robot.passed(point)), [100, 100]);
+}
+
+/// A node on rcl alone, as rclc's: its thread waits, takes what is there, and does its work with that.
+#[test]
+fn what_a_program_without_callbacks_does_from_a_take_until_it_waits_stands_for_one() {
+    let mut robot = Robot::new();
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
+    robot.object(2, RosObjectKind::Timer, 7, 0, 20 * MS, "");
+    robot.object(2, RosObjectKind::Subscription, 2, 1, 2, "/image");
+    robot.object(2, RosObjectKind::Publisher, 4, 1, 1, "/detections");
+    robot.object(2, RosObjectKind::Publisher, 5, 1, 1, "/alive");
+    robot.object(3, RosObjectKind::Node, 1, 0, 0, "planner");
+    robot.object(3, RosObjectKind::Subscription, 2, 1, 2, "/detections");
+    robot.object(3, RosObjectKind::Subscription, 3, 1, 2, "/alive");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        let mut rows = vec![
+            (at + 3 * MS, RosEvent::WaitEnd, 9, [0; 3]),
+            (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+            (at + 3 * MS, RosEvent::TakeInfo, 52, [at + MS, n, 0]),
+            (at + 4 * MS, RosEvent::RmwPublish, 54, [0, at + 4 * MS, 0]),
+        ];
+        if n % 2 == 0 {
+            rows.push((at + 5 * MS, RosEvent::TimerCall, 7, [0; 3]));
+            rows.push((at + 5 * MS + 10, RosEvent::RmwPublish, 55, [0, at + 5 * MS, 0]));
+        }
+        rows.push((at + 6 * MS, RosEvent::Wait, 9, [0; 3]));
+        robot.events(2, &rows);
+        let mut rows = vec![(at + 7 * MS, RosEvent::Take, 52, [0, at + 4 * MS, 1])];
+        if n % 2 == 0 {
+            rows.push((at + 7 * MS + 10, RosEvent::Take, 53, [0, at + 5 * MS, 1]));
+        }
+        rows.push((at + 8 * MS, RosEvent::Wait, 9, [0; 3]));
+        robot.events(3, &rows);
+    }
+    let (mut ways, notes) = robot.ways();
+    ways.sort_unstable_by_key(Vec::len);
+    let alive =
+        ["/detector timer 20 ms", "/detector publish /alive", "/planner take /alive", "/planner callback /alive"];
+    let image = [
+        "/camera timer 10 ms",
+        "/camera publish /image",
+        "/detector receive /image",
+        "/detector take /image",
+        "/detector callback /image",
+        "/detector publish /detections",
+        "/planner take /detections",
+        "/planner callback /detections",
+    ];
+    let whole = |way: &[&str]| {
+        [way.iter().map(|s| (*s).to_owned()).collect(), vec![format!("{} end", way[way.len() - 1])]].concat()
+    };
+    assert_eq!(ways, [vec![whole(&alive); 50], vec![whole(&image); 100]].concat(), "{notes:?}");
+}
+
+/// rclcpp_action has no tracepoint: the server takes a goal and answers it in its executor, and a thread of the program's own feeds back
+/// and sends the result.
+#[test]
+fn an_action_of_rclcpp_is_found_by_its_requests_and_its_feedback() {
+    let (goal, result) = ("/turn/_action/send_goal", "/turn/_action/get_result");
+    let (client, server, gid) = (2, 3, 77);
+    let mut robot = Robot::new();
+    robot.object(client, RosObjectKind::Node, 1, 0, 0, "commander");
+    // What every node of rclcpp has.
+    robot.object(client, RosObjectKind::TimerCallback, 90, 91, 0, "");
+    robot.object(server, RosObjectKind::TimerCallback, 90, 91, 0, "");
+    robot.object(client, RosObjectKind::Client, 2, 1, 0, goal);
+    robot.object(client, RosObjectKind::Client, 3, 1, 0, result);
+    robot.object(client, RosObjectKind::RmwClient, 52, 0, gid, "");
+    robot.object(client, RosObjectKind::RmwClient, 53, 0, gid + 1, "");
+    robot.object(client, RosObjectKind::Subscription, 4, 1, 10, "/turn/_action/feedback");
+    robot.object(server, RosObjectKind::Node, 1, 0, 0, "mover");
+    robot.object(server, RosObjectKind::Service, 2, 1, 0, goal);
+    robot.object(server, RosObjectKind::Service, 3, 1, 0, result);
+    robot.object(server, RosObjectKind::Publisher, 4, 1, 10, "/turn/_action/feedback");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            client,
+            &[
+                (at, RosEvent::SendRequest, 52, [n, 0, 0]),
+                (at + 2 * MS, RosEvent::NextReady, 0, [0; 3]),
+                (at + 2 * MS, RosEvent::TakeResponse, 52, [n, 0, 1]),
+                (at + 2 * MS + 10, RosEvent::SendRequest, 53, [n, 0, 0]),
+                (at + 2 * MS + 20, RosEvent::NextReady, 0, [0; 3]),
+                (at + 5 * MS, RosEvent::Take, 54, [0, at + 4 * MS, 1]),
+                (at + 5 * MS + 10, RosEvent::NextReady, 0, [0; 3]),
+                (at + 7 * MS, RosEvent::TakeResponse, 53, [n, 0, 1]),
+                (at + 7 * MS + 10, RosEvent::NextReady, 0, [0; 3]),
+            ],
+        );
+        robot.events(
+            server,
+            &[
+                (at + MS, RosEvent::TakeRequest, 52, [n, gid, 1]),
+                (at + MS + 10, RosEvent::SendResponse, 52, [n, gid, 0]),
+                (at + MS + 20, RosEvent::NextReady, 0, [0; 3]),
+                (at + 3 * MS, RosEvent::TakeRequest, 53, [n, gid + 1, 1]),
+                (at + 3 * MS + 20, RosEvent::NextReady, 0, [0; 3]),
+            ],
+        );
+        let mut executing = RosBatch { pid: server, tid: 99, counter: Counter::Monotonic as u8, ..RosBatch::default() };
+        executing.push(at + 4 * MS, RosEvent::RclPublish as u8, 4, [0; 3]);
+        executing.push(at + 4 * MS, RosEvent::RmwPublish as u8, 54, [0, at + 4 * MS, 0]);
+        executing.push(at + 6 * MS, RosEvent::SendResponse as u8, 53, [n, gid + 1, 0]);
+        robot.records.push(Record::Ros(executing));
+    }
+    let (mut ways, notes) = robot.ways();
+    ways.retain(|way| !way[0].starts_with("/camera"));
+    ways.sort_unstable();
+    let asked = [
+        "/commander request /turn/_action/send_goal",
+        "/mover take /turn/_action/send_goal",
+        "/mover action /turn goal",
+        "/mover answer /turn/_action/send_goal",
+        "/commander take /turn/_action/send_goal",
+        "/commander client /turn/_action/send_goal",
+        "/commander request /turn/_action/get_result",
+        "/mover take /turn/_action/get_result",
+        "/mover action /turn get result",
+        "/mover answer /turn/_action/get_result",
+        "/commander take /turn/_action/get_result",
+        "/commander client /turn/_action/get_result",
+        "/commander client /turn/_action/get_result end",
+    ];
+    let fed = [
+        "/mover publish /turn/_action/feedback",
+        "/commander take /turn/_action/feedback",
+        "/commander action /turn feedback",
+        "/commander action /turn feedback end",
+    ];
+    let all = [vec![asked.map(str::to_owned).to_vec(); 100], vec![fed.map(str::to_owned).to_vec(); 100]].concat();
+    assert_eq!(ways, all, "{notes:?}");
 }

@@ -40,6 +40,9 @@ pub(crate) fn lateness(chain: &Chain) -> String {
             ),
             None => ", too few for a median".to_owned(),
         };
+        if d.n == 1 {
+            return format!("1 message went {ends} and took {}.", duration(max));
+        }
         return format!("{} messages went {ends}{few}; the slowest took {}.", count(d.n), duration(max));
     };
     let tail = match (d.p999_ns, d.p99_ns, d.p95_ns, d.p90_ns) {

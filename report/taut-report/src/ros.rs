@@ -53,16 +53,20 @@ fn taken(ros: &RosFigures) -> Table {
 }
 
 fn callbacks(ros: &RosFigures) -> Table {
-    let mut table = captioned("From the begin of a callback to its end", ["duration of", "n", "p50", "max"]);
+    const CAPTION: &str =
+        "From the begin of a callback to its end; of a coroutine all its steps together, without what it awaited";
+    let mut table = captioned(CAPTION, ["duration of", "function", "n", "p50", "max"]).priorities([0, 1, 0, 0, 0]);
     for of in &ros.callbacks {
         let [p50, max] = [of.duration.p50_ns, of.duration.max_ns].map(Cell::time);
-        table.row([Cell::text(of.name.as_str()), Cell::Count(of.duration.n), p50, max]);
+        let function = of.function.as_deref().map_or(Cell::Missing, Cell::text);
+        table.row([Cell::text(of.name.as_str()), function, Cell::Count(of.duration.n), p50, max]);
     }
     table
 }
 
 fn executors(ros: &RosFigures) -> Table {
-    let caption = "Share of the time from the first to the last callback of a thread that it spent in callbacks";
+    let caption =
+        "Share of the time from a thread's first callback to the last event of its process that it spent in callbacks";
     let mut table = captioned(caption, ["executor's thread", "callbacks", "in callbacks"]);
     for of in &ros.executors {
         table.row([Cell::text(of.thread.as_str()), Cell::Count(of.callbacks), Cell::Share(of.busy)]);
@@ -114,7 +118,11 @@ mod tests {
             period,
             subscriptions: vec![subscription],
         };
-        let callbacks = vec![CallbackFigures { name: "/detector callback /image".into(), duration: delay }];
+        let callbacks = vec![CallbackFigures {
+            name: "/detector callback /image".into(),
+            function: Some("Detector::on_image".into()),
+            duration: delay,
+        }];
         let executors = vec![ExecutorFigures { thread: "python/7".into(), callbacks: 98, busy: 0.25 }];
         RosFigures { topics: vec![topic], callbacks, executors }
     }
@@ -127,6 +135,7 @@ mod tests {
         for line in [
             "/image 100 30.000 0.031s 0.041s 0.00123s",
             "/detector callback /image 98 0.004s 0.001s 0.009s 0.00000s 2 0 1",
+            "/detector callback /image Detector::on_image 98 4.00 9.00",
             "python/7 98 25.0 %",
         ] {
             assert!(words.iter().any(|found| found == line), "{line} is not in\n{text}");

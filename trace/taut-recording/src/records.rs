@@ -415,7 +415,7 @@ impl RosBatch {
 #[repr(u8)]
 pub enum RosEvent {
     /// A callback begins: arg0 = 1 if its message came intra-process; 2 if it goes on after it was suspended, with arg1 = which
-    /// coroutine it is; 4 if it was scheduled, with arg1 = which run it is.
+    /// coroutine it is; 4 if it was scheduled, with arg1 = which run it is; 8 if it is a coroutine, which may run after other takes.
     CallbackStart = 1,
     /// It ends: arg0 = 1 if it is suspended, with arg1 = which coroutine it is.
     CallbackEnd = 2,
@@ -468,7 +468,7 @@ pub enum RosEvent {
     WaitEnd = 25,
     /// rcl's handle is gone; its address may be another's from now on.
     Gone = 26,
-    /// A callback is to run later, as a task of its own: arg0 = which run of it.
+    /// A callback is to run later, as a task of its own: arg0 = which run of it, arg1 = 1 if the program itself created the task.
     Schedule = 27,
 }
 

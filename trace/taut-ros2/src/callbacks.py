@@ -5,7 +5,7 @@ events executor in C++ too. So the attribute's setter puts a wrapper in its plac
 as a task of its own, a goal or what is done with an answer, is scheduled: its run has a number, which says what it is for.
 """
 
-# ruff: noqa: F821 (begin, end, resume, suspend, schedule, begin_scheduled and add are given)
+# ruff: noqa: F821 (begin, begin_coroutine, end, resume, suspend, schedule, schedule_task, begin_scheduled and add are given)
 import contextlib
 import functools
 import inspect
@@ -29,7 +29,7 @@ class Steps:
     def __await__(self, end=end, resume=resume, suspend=suspend):
         handle, me = self.handle, id(self)
         step, argument = self.coroutine.send, None
-        begin_run(handle, self.run)
+        begin_run(handle, self.run, begin_coroutine)
         while True:
             try:
                 awaited = step(argument)
@@ -43,7 +43,11 @@ class Steps:
             try:
                 step, argument = self.coroutine.send, (yield awaited)
             except GeneratorExit:
-                self.coroutine.close()
+                resume(handle, me)
+                try:
+                    self.coroutine.close()
+                finally:
+                    end(handle)
                 raise
             except BaseException as error:
                 step, argument = self.coroutine.throw, error
@@ -64,11 +68,21 @@ def function_of(callback):
     return callback
 
 
+def is_of_rclpy(callback):
+    """Its functions in C++, too: the events executor's."""
+    function = function_of(callback)
+    return inspect.isbuiltin(function) or (getattr(function, "__module__", None) or "").startswith("rclpy.")
+
+
 def name_of(callback):
     callback = function_of(callback)
     name = getattr(callback, "__qualname__", None) or type(callback).__qualname__
     module = getattr(callback, "__module__", None) or type(callback).__module__
     return f"{module}.{name}"[:500]
+
+
+async def run_of(coroutine, handle, number):
+    return await Steps(coroutine, handle, number)
 
 
 def wrapper_of(callback, handle, number=0, end=end):
@@ -87,9 +101,6 @@ def wrapper_of(callback, handle, number=0, end=end):
                 end(handle)
 
     functools.update_wrapper(run, callback)
-    with contextlib.suppress(TypeError, ValueError):
-        # rclpy asks for it at each call of a timer, and builds it each time where it is not kept.
-        run.__signature__ = inspect.signature(callback)
     run._taut_callback = callback
     return run
 
@@ -102,6 +113,9 @@ def wrapped(entity, callback, declare, add=add):
     try:
         handle = next(handles)
         run = wrapper_of(callback, handle)
+        with contextlib.suppress(TypeError, ValueError):
+            # rclpy asks for it at each call of a timer, and builds it each time where it is not kept.
+            run.__signature__ = inspect.signature(callback)
         declare(entity, handle)
         add(CALLBACK_SYMBOL, handle, 0, name_of(callback))
         return run
@@ -149,10 +163,28 @@ def link_timers(node_class, add=add):
     node_class.create_timer = create_and_link
 
 
+def kind_of(entity):
+    return getattr(entity, "_taut_kind", type(entity).__name__)
+
+
 def declare_of_node(entity, handle, add=add):
     """What no handle of rcl leads to: a guard condition, an event of the middleware."""
-    add(NODE_CALLBACK, handle, 0, type(entity).__name__)
+    add(NODE_CALLBACK, handle, 0, kind_of(entity))
     entity._taut_handle = handle
+
+
+def name_events(owner):
+    """As "subscription requested deadline missed /scan": only its making knows of which topic an event is."""
+    init = owner.__init__
+
+    @functools.wraps(init)
+    def name_and_init(self, *args, **kwargs):
+        with contextlib.suppress(Exception):
+            words = kwargs["event_type"].name.removeprefix("RCL_").lower().replace("_", " ")
+            self._taut_kind = f"{words} {kwargs['parent_impl'].get_topic_name()}"
+        init(self, *args, **kwargs)
+
+    owner.__init__ = name_and_init
 
 
 def link_nodes(node_class, waitable_class, add=add):
@@ -161,7 +193,7 @@ def link_nodes(node_class, waitable_class, add=add):
 
     def link(node, entity):
         with contextlib.suppress(Exception):
-            add(NODE_CALLBACK, entity._taut_handle, node.handle.pointer, type(entity).__name__)
+            add(NODE_CALLBACK, entity._taut_handle, node.handle.pointer, kind_of(entity))
 
     @functools.wraps(create_guard_condition)
     def create_and_link(self, *args, **kwargs):
@@ -224,9 +256,7 @@ def wrap_futures(future_class, schedule=schedule):
 
     def is_reported(callback):
         """rclpy's own callbacks only wake something up, but for one, which sends a result."""
-        function = function_of(callback)
-        is_own = (getattr(function, "__module__", None) or "").startswith("rclpy.")
-        return not is_own or getattr(function, "__name__", "") == "_send_result_response"
+        return not is_of_rclpy(callback) or getattr(function_of(callback), "__name__", "") == "_send_result_response"
 
     @functools.wraps(set_result)
     def schedule_and_set(self, result):
@@ -253,6 +283,37 @@ def wrap_futures(future_class, schedule=schedule):
 
     future_class.set_result, future_class.add_done_callback = schedule_and_set, wrap_and_add
     future_class.remove_done_callback = remove_wrapped
+
+
+def wrap_tasks(executor_class, node_class, add=add, schedule_task=schedule_task):
+    """What the program gives an executor to run: a callback of the node whose method it is, else of the executor's only one."""
+    create_task = executor_class.create_task
+    handles_of_tasks = {}
+
+    def node_of(executor, function):
+        owner = getattr(function, "__self__", None)
+        nodes = [owner] if isinstance(owner, node_class) else list(executor.get_nodes())
+        return nodes[0].handle.pointer if len(nodes) == 1 else 0
+
+    def handle_of(executor, callback):
+        function, node = function_of(callback), node_of(executor, function_of(callback))
+        name = name_of(callback).removeprefix(f"{getattr(function, '__module__', '')}.")
+        if (node, name) not in handles_of_tasks:
+            handles_of_tasks[node, name] = next(handles)
+            add(NODE_CALLBACK, handles_of_tasks[node, name], node, f"task {name}")
+        return handles_of_tasks[node, name]
+
+    @functools.wraps(create_task)
+    def schedule_and_create(self, callback, *args, **kwargs):
+        with contextlib.suppress(Exception):
+            if not (hasattr(callback, "_taut_callback") or is_of_rclpy(callback)):
+                handle, run = handle_of(self, callback), next(handles)
+                is_begun = inspect.iscoroutine(callback)
+                callback = run_of(callback, handle, run) if is_begun else wrapper_of(callback, handle, run)
+                schedule_task(handle, run)
+        return create_task(self, callback, *args, **kwargs)
+
+    executor_class.create_task = schedule_and_create
 
 
 def schedules(method, handle_of):
@@ -350,7 +411,7 @@ def wrap_action_client(owner, add=add):
     def declare_and_init(self, node, action_type, action_name, *args, **kwargs):
         init(self, node, action_type, action_name, *args, **kwargs)
         with contextlib.suppress(Exception):
-            declare_action(self, node, action_name, ["answer", "feedback", "result"])
+            declare_action(self, node, action_name, ["answer", "feedback", "result", "cancel answer"])
 
     @functools.wraps(send_goal_async)
     def wrap_and_send(self, goal, feedback_callback=None, *args, **kwargs):
@@ -366,6 +427,7 @@ def wrap_action_client(owner, add=add):
     owner.__init__ = declare_and_init
     owner.send_goal_async = schedules(wrap_and_send, lambda client: client._taut_handles["answer"])
     owner._get_result_async = schedules(owner._get_result_async, lambda client: client._taut_handles["result"])
+    owner._cancel_goal_async = schedules(owner._cancel_goal_async, lambda client: client._taut_handles["cancel answer"])
 
 
 def install():
@@ -384,9 +446,19 @@ def install():
     wrap_attribute(rclpy.guard_condition.GuardCondition, declare_of_node)
     # What some releases lack or call otherwise stays as it is.
     with contextlib.suppress(Exception):
+        import rclpy.executors
+
+        wrap_tasks(rclpy.executors.Executor, rclpy.node.Node)
+    with contextlib.suppress(Exception):
+        from rclpy.impl.implementation_singleton import rclpy_implementation
+
+        # It is written in C++.
+        wrap_tasks(rclpy_implementation.EventsExecutor, rclpy.node.Node)
+    with contextlib.suppress(Exception):
         import rclpy.event_handler
 
         wrap_attribute(rclpy.event_handler.EventHandler, declare_of_node)
+        name_events(rclpy.event_handler.EventHandler)
     with contextlib.suppress(Exception):
         import rclpy.waitable
 

@@ -58,6 +58,13 @@ static PyObject *python_end(PyObject *self, PyObject *callback) {
   return python_none();
 }
 
+/* begin_coroutine(callback): what was taken for it may be followed by other takes before it runs. */
+static PyObject *python_begin_coroutine(PyObject *self, PyObject *callback) {
+  (void)self;
+  add_event(CALLBACK_START, (void *)(uintptr_t)python.PyLong_AsUnsignedLongLongMask(callback), 8, 0, 0);
+  return python_none();
+}
+
 /* suspend(callback, coroutine), resume(callback, coroutine): an end and a begin of the same run. */
 static PyObject *python_step(PyObject *arguments, uint32_t event, uint64_t flag) {
   unsigned long long callback, coroutine;
@@ -77,12 +84,22 @@ static PyObject *python_resume(PyObject *self, PyObject *arguments) {
 }
 
 /* schedule(callback, run): it is to run later; begin_scheduled(callback, run): it does. */
-static PyObject *python_schedule(PyObject *self, PyObject *arguments) {
+static PyObject *python_add_schedule(PyObject *arguments, uint64_t is_task) {
   unsigned long long callback, run;
-  (void)self;
   if (!python.PyArg_ParseTuple(arguments, "KK", &callback, &run)) return NULL;
-  add_event(SCHEDULE, (void *)(uintptr_t)callback, run, 0, 0);
+  add_event(SCHEDULE, (void *)(uintptr_t)callback, run, is_task, 0);
   return python_none();
+}
+
+static PyObject *python_schedule(PyObject *self, PyObject *arguments) {
+  (void)self;
+  return python_add_schedule(arguments, 0);
+}
+
+/* schedule_task(callback, run): the program created a task. */
+static PyObject *python_schedule_task(PyObject *self, PyObject *arguments) {
+  (void)self;
+  return python_add_schedule(arguments, 1);
 }
 
 static PyObject *python_begin_scheduled(PyObject *self, PyObject *arguments) {
@@ -118,8 +135,10 @@ TAUT_COLD static bool find_python(void) {
 /* Once a process; whatever fails leaves rclpy as it is. */
 TAUT_COLD static void report_python_callbacks(void) {
   static method_t methods[] = {{"begin", python_begin, METH_O, NULL}, {"end", python_end, METH_O, NULL},
+                               {"begin_coroutine", python_begin_coroutine, METH_O, NULL},
                                {"suspend", python_suspend, METH_VARARGS, NULL}, {"resume", python_resume, METH_VARARGS, NULL},
                                {"schedule", python_schedule, METH_VARARGS, NULL},
+                               {"schedule_task", python_schedule_task, METH_VARARGS, NULL},
                                {"begin_scheduled", python_begin_scheduled, METH_VARARGS, NULL},
                                {"add", python_add, METH_VARARGS, NULL}};
   static int is_done;

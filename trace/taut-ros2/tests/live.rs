@@ -342,18 +342,23 @@ fn three_nodes_under_the_events_executor() {
     assert!(truth.iter().any(|t| !t.answered.is_empty()));
 }
 
-/// A coroutine is suspended while its executor does other things: each step has a begin and an end. (rclpy's multi-threaded executor
-/// finishes hardly any of them.)
+/// A coroutine is suspended while its executor does other things: each step has a begin and an end, and so has the task that it
+/// awaits. (rclpy's multi-threaded executor finishes some five a second.)
 #[test]
 fn coroutines_are_recorded_by_their_steps() {
-    for executor in ["single", "events"] {
+    for (executor, count) in [("single", "50"), ("events", "50"), ("multi", "20")] {
         let title = format!("coroutines, {executor}");
-        let Some((_, recorded)) = holds(&title, &["--executor", executor, "--count", "50", "--coroutines"]) else {
+        let Some((truth, recorded)) = holds(&title, &["--executor", executor, "--count", count, "--coroutines"]) else {
             return;
         };
+        let received: usize = truth.iter().map(|process| process.received.len()).sum();
         let all = recorded.events.values().flatten();
         let suspended = all.filter(|e| e.event == RosEvent::CallbackEnd && e.args[0] == 1).count();
-        assert!(suspended >= 100, "{suspended} steps of 100 coroutines");
+        assert!(received > 0 && suspended >= received, "{title}: {suspended} steps of {received} coroutines");
+        for process in &truth {
+            let tasks = recorded.of_nodes(process.pid, "<lambda>");
+            assert_eq!(tasks.len(), process.received.len(), "{title}: tasks in {}", process.pid);
+        }
     }
 }
 

@@ -198,7 +198,8 @@ impl Walk<'_> {
         let mut goes_on = self.publishes(callback, entry);
         let system = self.system;
         let of = &system.callbacks[callback as usize];
-        let keeps = self.kept && matches!(of.of, Of::Topic(..)) && self.publishes_nothing(callback);
+        let is_data = matches!(of.of, Of::Topic(topic, _) if system.topics[topic as usize].is_data());
+        let keeps = self.kept && is_data && self.publishes_nothing(callback);
         if !goes_on && keeps {
             for (other, of_other) in system.callbacks.iter().enumerate() {
                 let other = other as u32;
@@ -222,10 +223,12 @@ impl Walk<'_> {
         for publisher in &self.system.publishes[callback as usize] {
             // What is kept goes into what a node publishes, and not into its calls and answers.
             let topic = self.system.publishers[*publisher as usize].topic as usize;
-            if entry == Entry::Used && self.system.topics[topic].kind != TopicKind::Messages {
+            if entry == Entry::Used && !self.system.topics[topic].is_data() {
                 continue;
             }
-            goes_on |= self.publish(Some(callback), entry, *publisher);
+            let goes = self.publish(Some(callback), entry, *publisher);
+            // A task is beside the callback that made it, which may await it and ends by itself.
+            goes_on |= goes && !self.system.topics[topic].is_task();
         }
         goes_on
     }

@@ -10,6 +10,13 @@ use taut_recording::{RosBatch, RosEvent};
 
 use crate::clocks::Clocks;
 
+/// Flags of [`RosEvent::CallbackStart`] and [`RosEvent::CallbackEnd`].
+pub(super) const INTRA: u64 = 1;
+pub(super) const RESUMED: u64 = 2;
+pub(super) const SCHEDULED: u64 = 4;
+pub(super) const COROUTINE: u64 = 8;
+pub(super) const SUSPENDED: u64 = 1;
+
 /// All events, in their columns.
 #[derive(Default)]
 pub(super) struct Events {

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use foldhash::HashMap;
+
 use super::system::System;
 
 /// Callbacks that a thread remembers.
@@ -31,11 +33,16 @@ pub(super) struct Busy {
 pub(super) struct Executors<'a> {
     system: &'a System,
     runs: Vec<VecDeque<Run>>,
+    /// By group: coroutines of it, from when each was first suspended until it ended.
+    coroutines: HashMap<u64, VecDeque<(Coroutine, Busy)>>,
 }
+
+/// A coroutine, by its process and number.
+pub(super) type Coroutine = (i32, u64);
 
 impl<'a> Executors<'a> {
     pub fn new(system: &'a System, threads: usize) -> Executors<'a> {
-        Executors { system, runs: vec![VecDeque::new(); threads] }
+        Executors { system, runs: vec![VecDeque::new(); threads], coroutines: HashMap::default() }
     }
 
     /// A callback begins on a thread that is in none.
@@ -59,6 +66,27 @@ impl<'a> Executors<'a> {
         }
     }
 
+    /// A coroutine awaits something. Its group lets no other callback run until it ends.
+    pub fn suspend(&mut self, coroutine: Coroutine, thread: u32, callback: u32, time_ns: u64) {
+        let of_group = self.coroutines.entry(self.system.callbacks[callback as usize].group).or_default();
+        if of_group.iter().any(|(other, busy)| *other == coroutine && busy.to_ns == u64::MAX) {
+            return;
+        }
+        if of_group.len() >= MOST_RUNS {
+            of_group.pop_front();
+        }
+        of_group.push_back((coroutine, Busy { from_ns: time_ns, to_ns: u64::MAX, thread, callback: Some(callback) }));
+    }
+
+    /// It ends.
+    pub fn complete(&mut self, coroutine: Coroutine, callback: u32, time_ns: u64) {
+        let of_group = self.coroutines.get_mut(&self.system.callbacks[callback as usize].group);
+        let is_it = |entry: &&mut (Coroutine, Busy)| entry.0 == coroutine && entry.1.to_ns == u64::MAX;
+        if let Some((_, busy)) = of_group.and_then(|all| all.iter_mut().rev().find(is_it)) {
+            busy.to_ns = time_ns;
+        }
+    }
+
     /// Why the callback did not run on this thread between these moments: another one of its group ran, or all threads of its
     /// executor were in callbacks. In order of time, without overlaps.
     pub fn busy(&self, thread: u32, callback: u32, from_ns: u64, to_ns: u64) -> Vec<Busy> {
@@ -69,7 +97,10 @@ impl<'a> Executors<'a> {
                 break;
             }
             let theirs = self.within(other, from_ns, to_ns);
-            own = own.iter().flat_map(|busy| theirs.iter().filter_map(|other| common(busy, other))).collect();
+            own = own
+                .iter()
+                .flat_map(|busy| theirs.iter().filter_map(|other| busy.clipped(other.from_ns, other.to_ns)))
+                .collect();
         }
         let group = self.system.callbacks[callback as usize].group;
         let is_of_group =
@@ -78,6 +109,8 @@ impl<'a> Executors<'a> {
         if !self.system.open_groups.contains(&group) {
             let threads = self.system.executors[thread as usize].iter();
             all.extend(threads.flat_map(|any| self.within(*any, from_ns, to_ns)).filter(is_of_group));
+            let coroutines = self.coroutines.get(&group).into_iter().flatten();
+            all.extend(coroutines.filter_map(|(_, busy)| busy.clipped(from_ns, to_ns)));
         }
         let of_group = all.len();
         all.extend(own);
@@ -86,21 +119,19 @@ impl<'a> Executors<'a> {
 
     fn within(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<Busy> {
         let runs = self.runs[thread as usize].iter().rev().take_while(|run| run.to_ns > from_ns);
-        let busy = |run: &Run| Busy {
-            from_ns: run.from_ns.max(from_ns),
-            to_ns: run.to_ns.min(to_ns),
-            thread,
-            callback: run.callback,
-        };
-        let mut all: Vec<Busy> = runs.map(busy).filter(|busy| busy.from_ns < busy.to_ns).collect();
+        let busy = |run: &Run| Busy { from_ns: run.from_ns, to_ns: run.to_ns, thread, callback: run.callback };
+        let mut all: Vec<Busy> = runs.filter_map(|run| busy(run).clipped(from_ns, to_ns)).collect();
         all.reverse();
         all
     }
 }
 
-fn common(one: &Busy, other: &Busy) -> Option<Busy> {
-    let (from_ns, to_ns) = (one.from_ns.max(other.from_ns), one.to_ns.min(other.to_ns));
-    (from_ns < to_ns).then_some(Busy { from_ns, to_ns, ..*one })
+impl Busy {
+    /// What of it is between these moments.
+    fn clipped(&self, from_ns: u64, to_ns: u64) -> Option<Busy> {
+        let (from_ns, to_ns) = (self.from_ns.max(from_ns), self.to_ns.min(to_ns));
+        (from_ns < to_ns).then_some(Busy { from_ns, to_ns, ..*self })
+    }
 }
 
 /// In order of time; where two overlap, the first `ahead` of the list go before the others, and the earlier before the later.
@@ -191,6 +222,20 @@ mod tests {
         executors.end(0, 30);
         let found = executors.busy(0, 0, 12, 31);
         assert_eq!(stretches(&found), [(12, 30, 0, Some(1))], "the thread itself ran it, while the other one was free");
+    }
+
+    #[test]
+    fn a_coroutine_that_awaits_something_holds_its_group_up_until_it_ends() {
+        let system = system();
+        let mut executors = Executors::new(&system, 3);
+        executors.begin(0, 10, Some(0));
+        executors.end(0, 11);
+        executors.suspend((1, 5), 0, 0, 11);
+        executors.suspend((1, 5), 1, 0, 20);
+        assert_eq!(stretches(&executors.busy(0, 1, 5, 50)), [(10, 11, 0, Some(0)), (11, 50, 0, Some(0))]);
+        assert_eq!(stretches(&executors.busy(0, 2, 5, 50)), [], "another group");
+        executors.complete((1, 5), 0, 40);
+        assert_eq!(stretches(&executors.busy(0, 1, 15, 50)), [(15, 40, 0, Some(0))]);
     }
 
     #[test]

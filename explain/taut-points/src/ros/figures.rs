@@ -72,7 +72,6 @@ struct Threads {
     callbacks: u64,
     busy_ns: u64,
     first_ns: u64,
-    last_ns: u64,
 }
 
 /// Counts while messages are followed.
@@ -110,20 +109,30 @@ impl Tally {
         self.taken.entry(callback).or_default().delay.add(ns);
     }
 
-    /// A callback ran; `is_outer`: not within another one.
-    pub fn run(&mut self, thread: u32, callback: Option<u32>, from_ns: u64, to_ns: u64, is_outer: bool) {
-        let ns = to_ns.saturating_sub(from_ns);
+    /// A thread was in a callback, or in one step of a coroutine; `is_outer`: not within another one.
+    pub fn step(&mut self, thread: u32, from_ns: u64, to_ns: u64, is_outer: bool) {
+        let of = self.threads.entry(thread).or_insert(Threads { first_ns: from_ns, ..Threads::default() });
+        if is_outer {
+            of.busy_ns += to_ns.saturating_sub(from_ns);
+        }
+    }
+
+    /// A callback ended on this thread; all its steps took so long.
+    pub fn run(&mut self, thread: u32, callback: Option<u32>, ns: u64, is_outer: bool) {
         if let Some(callback) = callback {
             self.runs.entry(callback).or_default().add(ns);
         }
-        let of = self.threads.entry(thread).or_insert(Threads { first_ns: from_ns, ..Threads::default() });
-        if is_outer {
-            (of.callbacks, of.busy_ns) = (of.callbacks + 1, of.busy_ns + ns);
-        }
-        of.last_ns = of.last_ns.max(to_ns);
+        self.threads.entry(thread).or_default().callbacks += u64::from(is_outer);
     }
 
-    pub fn finish(&self, system: &System, events: &Events, objects: &Objects) -> RosFigures {
+    /// `last_ns`: by process, its last event.
+    pub fn finish(
+        &self,
+        system: &System,
+        events: &Events,
+        last_ns: &HashMap<i32, u64>,
+        objects: &Objects,
+    ) -> RosFigures {
         let mut topics: BTreeMap<&str, TopicFigures> = BTreeMap::new();
         let of_messages = |topic: u32| {
             let is_shown = system.topics[topic as usize].kind == TopicKind::Messages && system.is_followed(topic);
@@ -155,6 +164,7 @@ impl Tally {
         topics.iter_mut().for_each(|of| of.subscriptions.sort_by(|a, b| a.callback.cmp(&b.callback)));
         let callback = |(callback, spread): (&u32, &Spread)| CallbackFigures {
             name: system.callbacks[*callback as usize].name.clone(),
+            function: system.functions.get(callback).cloned(),
             duration: spread.finish(),
         };
         let mut callbacks: Vec<CallbackFigures> = self.runs.iter().map(callback).collect();
@@ -162,7 +172,7 @@ impl Tally {
         let executor = |(thread, of): (&u32, &Threads)| ExecutorFigures {
             thread: objects.name(events.tid(*thread), u64::MAX).into_owned(),
             callbacks: of.callbacks,
-            busy: of.busy_ns as f64 / of.last_ns.saturating_sub(of.first_ns).max(1) as f64,
+            busy: of.busy_ns as f64 / last_ns[&events.pid(*thread)].saturating_sub(of.first_ns).max(1) as f64,
         };
         let mut executors: Vec<ExecutorFigures> = self.threads.iter().map(executor).collect();
         executors.sort_by(|a, b| a.thread.cmp(&b.thread));

@@ -8,7 +8,7 @@ use taut_recording::{Histogram, RosEvent, host_numbers::host_of};
 
 use super::{
     chains::{Chains, Exit, Root},
-    events::{Events, Row},
+    events::{Events, INTRA, RESUMED, Row, SCHEDULED, SUSPENDED},
     executors::Executors,
     figures::Tally,
     queues::{self, By, Lost, Message, Publish, Queue},
@@ -39,12 +39,6 @@ const BRANCH_BITS: u32 = 6;
 /// A timer's own clock is one of the machine's if both say the same moment up to this; else it is simulated.
 const SAME_CLOCK_NS: i128 = 1_000_000_000;
 
-/// Flags of [`RosEvent::CallbackStart`] and [`RosEvent::CallbackEnd`].
-const INTRA: u64 = 1;
-const RESUMED: u64 = 2;
-const SCHEDULED: u64 = 4;
-const SUSPENDED: u64 = 1;
-
 /// A callback that runs.
 #[derive(Default)]
 struct Running {
@@ -52,9 +46,14 @@ struct Running {
     address: u64,
     callback: Option<u32>,
     start_ns: u64,
+    /// What the steps took before which it was suspended, and which coroutine it is then.
+    spent_ns: u64,
+    coroutine: Option<u64>,
     /// What a client does with an answer: it has no end of its own but the last thing that it did.
     is_answer: bool,
     last_ns: u64,
+    /// No event reports it: it ends when its thread waits or takes again.
+    is_bare: bool,
     /// The request that it serves.
     request: Option<i64>,
     carried: Vec<Message>,
@@ -110,10 +109,12 @@ struct Doing {
     /// rclcpp's publish, until rcl says of which publisher it is: when, and of which message.
     begun: Option<(u64, u64)>,
     arrived: Option<Arrived>,
+    /// The callback that begins with that, since no event will report it, and since when.
+    pending: Option<(u32, u64)>,
     /// Whether it has been outside callbacks, or at the begin or end of one.
     is_known: bool,
-    /// The timer that it calls, and when that was due.
-    called: Option<(u32, u64)>,
+    /// The timers that it calls, and when each was due.
+    called: Vec<(u32, u64)>,
 }
 
 /// How old the results of a chain are, over all results.
@@ -163,7 +164,7 @@ pub(super) struct Flow<'a> {
     sent: HashSet<Send>,
     /// Messages that are of no chain after all.
     unheard: HashSet<u64>,
-    /// By process and callback: what was taken for callbacks of actions while the executor took other things.
+    /// By process and callback: what was taken for callbacks that run as tasks while the executor took other things.
     aside: BTreeMap<(i32, u32), VecDeque<Arrived>>,
     /// By process and what schedules a callback: answers for it, while the executor does other things.
     answered: BTreeMap<(i32, u32), VecDeque<Answered>>,
@@ -187,6 +188,7 @@ pub(super) struct Flow<'a> {
     ended_early: u32,
     not_taken: u32,
     superseded: u32,
+    in_flight: u32,
     /// Names of points at which messages are due at a moment.
     dues: HashSet<u32>,
     /// By depth of the queue.
@@ -199,8 +201,9 @@ pub(super) struct Flow<'a> {
 impl<'a> Flow<'a> {
     pub fn new(system: &'a System, events: &'a Events, scene: &Scene<'a>, out: &'a mut Linked) -> Flow<'a> {
         let mut chains = Chains::default();
-        let [applied, ended_early, not_taken, superseded] =
-            ["applied", "ended_early", "not_taken", "superseded"].map(|reason| chains.point(reason.to_owned()));
+        let [applied, ended_early, not_taken, superseded, in_flight] =
+            ["applied", "ended_early", "not_taken", "superseded", "in_flight"]
+                .map(|reason| chains.point(reason.to_owned()));
         let first_id = if scene.is_stretch { STRETCH_IDS } else { out.free_message() };
         let mut doing = Vec::new();
         doing.resize_with(events.threads(), Doing::default);
@@ -237,6 +240,7 @@ impl<'a> Flow<'a> {
             ended_early,
             not_taken,
             superseded,
+            in_flight,
             dues: HashSet::default(),
             overwritten: HashMap::default(),
             counts: Counts::default(),
@@ -251,12 +255,16 @@ impl<'a> Flow<'a> {
         let system = self.system;
         self.end_ns = self.end_ns.max(time_ns);
         self.last_ns.insert(process, time_ns);
+        // Only what the middleware knows of a message belongs to its take.
+        if row.event != RosEvent::TakeInfo {
+            self.begin_pending(thread);
+        }
         self.stamps_until(thread, time_ns);
         if matches!(row.event, RosEvent::CallbackStart | RosEvent::CallbackEnd) || seen::ends_answer(row.event) {
             self.of(thread).is_known = true;
         }
         if seen::ends_answer(row.event) {
-            self.end_answer(thread);
+            self.end_answer(thread, time_ns);
         }
         match row.event {
             RosEvent::CallbackStart if args[0] & RESUMED != 0 => self.resume(thread, process, time_ns, handle, args[1]),
@@ -279,7 +287,12 @@ impl<'a> Flow<'a> {
             RosEvent::CallbackEnd => self.end(thread, time_ns, handle),
             RosEvent::TimerCall => {
                 let callback = system.timer_at.at((process, handle), time_ns).copied();
-                self.of(thread).called = callback.zip(self.due_ns(&row));
+                let called = callback.zip(self.due_ns(&row));
+                let all = &mut self.of(thread).called;
+                all.retain(|(other, _)| Some(*other) != callback);
+                all.truncate(MOST_NESTED);
+                all.extend(called);
+                self.begin_at_take(thread, callback, time_ns);
             }
             RosEvent::RclcppPublish if handle == 0 => self.of(thread).begun = Some((time_ns, args[0])),
             RosEvent::RclcppPublish | RosEvent::RclPublish => {
@@ -308,7 +321,11 @@ impl<'a> Flow<'a> {
                 if let Some(callback) = system.subscriber_at.at((process, handle), time_ns)
                     && args[1] != 0
                 {
+                    if system.begin_at_take.contains(callback) {
+                        self.end_answer(thread, time_ns);
+                    }
                     self.arrive(thread, *callback, time_ns, self.by_stamp(args[1] as i64));
+                    self.begin_at_take(thread, Some(*callback), time_ns);
                 }
             }
             RosEvent::TakeInfo if seen::says_received(&row) => {
@@ -332,6 +349,7 @@ impl<'a> Flow<'a> {
                 }
                 if let Some(callback) = system.service_at.at((process, handle), time_ns) {
                     self.arrive(thread, *callback, time_ns, By::Key(key));
+                    self.begin_at_take(thread, Some(*callback), time_ns);
                 }
             }
             RosEvent::SendResponse => {
@@ -533,10 +551,10 @@ impl<'a> Flow<'a> {
         row.time_ns.checked_sub(late_ns)
     }
 
-    /// What was taken without a callback was taken by hand, in the callback that runs; or an action's callback will run with it.
+    /// What was taken without a callback was taken by hand, in the callback that runs; or a task will run with it.
     fn close_arrived(&mut self, thread: u32, time_ns: u64) {
         let Some(mut arrived) = self.of(thread).arrived.take() else { return };
-        if self.system.of_actions.contains(&arrived.callback) {
+        if self.system.run_as_tasks.contains(&arrived.callback) {
             let aside = self.aside.entry((self.events.pid(thread), arrived.callback)).or_default();
             aside.push_back(arrived);
             if aside.len() <= MOST_NESTED {
@@ -550,9 +568,36 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// A callback begins with what the thread just took, where no event will report it.
+    fn begin_at_take(&mut self, thread: u32, callback: Option<u32>, time_ns: u64) {
+        let callback = callback.filter(|callback| self.system.begin_at_take.contains(callback));
+        self.of(thread).pending = callback.map(|callback| (callback, time_ns));
+    }
+
+    fn begin_pending(&mut self, thread: u32) {
+        if let Some((callback, time_ns)) = self.of(thread).pending.take() {
+            self.start_callback(thread, self.events.pid(thread), time_ns, 0, Some(callback), false);
+            if let Some(running) = self.of(thread).running.last_mut() {
+                running.is_bare = true;
+            }
+        }
+    }
+
     fn start(&mut self, thread: u32, process: i32, time_ns: u64, address: u64, is_intra: bool) {
+        let callback = self.system.callback_at.at((process, address), time_ns).copied();
+        self.start_callback(thread, process, time_ns, address, callback, is_intra);
+    }
+
+    fn start_callback(
+        &mut self,
+        thread: u32,
+        process: i32,
+        time_ns: u64,
+        address: u64,
+        callback: Option<u32>,
+        is_intra: bool,
+    ) {
         let system = self.system;
-        let callback = system.callback_at.at((process, address), time_ns).copied();
         let of = callback.map(|callback| system.callbacks[callback as usize].of);
         // Where nothing says what is taken, it is the next in the queue.
         if let (Some(callback), Some(Of::Topic(topic, depth))) = (callback, of)
@@ -571,7 +616,6 @@ impl<'a> Flow<'a> {
             self.of(thread).arrived = Some(arrived);
         }
         let arrived = self.of(thread).arrived.take();
-        let called = self.of(thread).called.take();
         let is_begun_elsewhere = arrived.is_some();
         let (mut carried, mut request) = (Vec::new(), None);
         let mut ready_ns = time_ns;
@@ -595,7 +639,8 @@ impl<'a> Flow<'a> {
             None => false,
         };
         if let Some(callback) = callback.filter(|_| begins) {
-            let due_ns = called.filter(|(called, _)| *called == callback).map(|(_, due_ns)| due_ns.min(time_ns));
+            let called = self.of(thread).called.extract_if(.., |(called, _)| *called == callback).last();
+            let due_ns = called.map(|(_, due_ns)| due_ns.min(time_ns));
             ready_ns = due_ns.unwrap_or(time_ns);
             carried = self.begin(Root::Callback(callback), ready_ns);
             if let Some(due_ns) = due_ns {
@@ -609,12 +654,8 @@ impl<'a> Flow<'a> {
             let start = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].start;
             self.stamp(thread, *message, time_ns, start);
         }
-        let (is_answer, last_ns) = (false, time_ns);
-        let (published, stamped) = (Vec::new(), Vec::new());
-        self.run(
-            thread,
-            Running { address, callback, start_ns: time_ns, is_answer, last_ns, request, carried, published, stamped },
-        );
+        let (start_ns, last_ns) = (time_ns, time_ns);
+        self.run(thread, Running { address, callback, start_ns, last_ns, request, carried, ..Running::default() });
     }
 
     /// What the program stamps in a callback is on the way of each message that the callback carries then, too.
@@ -659,27 +700,32 @@ impl<'a> Flow<'a> {
         doing.running.push(running);
     }
 
-    /// The newest run of what is at that address ends, and what it left open in it. What it was.
+    /// The newest run, or step of one, of what is at that address ends, and what it left open in it. What it was.
     fn ended(&mut self, thread: u32, time_ns: u64, address: u64) -> Option<Running> {
         let doing = &mut self.doing[thread as usize];
         let at = doing.running.iter().rposition(|running| running.address == address)?;
         doing.running.truncate(at + 1);
-        let running = doing.running.pop()?;
+        let mut running = doing.running.pop()?;
+        let step_ns = time_ns.saturating_sub(running.start_ns);
+        running.spent_ns += step_ns;
         doing.open = None;
         let is_outer = doing.running.is_empty();
         if is_outer {
             self.executors.end(thread, time_ns);
         }
-        self.tally.run(thread, running.callback, running.start_ns, time_ns, is_outer);
+        self.tally.step(thread, running.start_ns, time_ns, is_outer);
         Some(running)
     }
 
     /// A coroutine awaits something: its thread does other things.
     fn suspend(&mut self, thread: u32, process: i32, time_ns: u64, address: u64, coroutine: u64) {
         self.close_arrived(thread, time_ns);
-        if let Some(running) = self.ended(thread, time_ns, address)
-            && self.suspended.len() < MOST_OPEN
-        {
+        let Some(mut running) = self.ended(thread, time_ns, address) else { return };
+        if let Some(callback) = running.callback {
+            self.executors.suspend((process, coroutine), thread, callback, time_ns);
+        }
+        running.coroutine = Some(coroutine);
+        if self.suspended.len() < MOST_OPEN {
             self.suspended.insert((process, coroutine), running);
         }
     }
@@ -709,9 +755,15 @@ impl<'a> Flow<'a> {
         );
     }
 
-    fn end_answer(&mut self, thread: u32) {
-        if let Some(last_ns) = self.of(thread).running.last().filter(|last| last.is_answer).map(|last| last.last_ns) {
-            self.end(thread, last_ns, 0);
+    /// What has no end of its own ends: the executor goes on.
+    fn end_answer(&mut self, thread: u32, time_ns: u64) {
+        let end_ns = self.of(thread).running.last().and_then(|last| match last {
+            Running { is_bare: true, .. } => Some(time_ns),
+            Running { is_answer: true, last_ns, .. } => Some(*last_ns),
+            _ => None,
+        });
+        if let Some(end_ns) = end_ns {
+            self.end(thread, end_ns, 0);
         }
     }
 
@@ -761,6 +813,11 @@ impl<'a> Flow<'a> {
     fn end(&mut self, thread: u32, time_ns: u64, address: u64) {
         self.close_arrived(thread, time_ns);
         let Some(mut running) = self.ended(thread, time_ns, address) else { return };
+        let is_outer = self.of(thread).running.is_empty();
+        self.tally.run(thread, running.callback, running.spent_ns, is_outer);
+        if let Some((coroutine, callback)) = running.coroutine.zip(running.callback) {
+            self.executors.complete((self.events.pid(thread), coroutine), callback, time_ns);
+        }
         // A service answers after its callback.
         if let Some(key) = running.request
             && self.served.len() < MOST_OPEN
@@ -999,9 +1056,33 @@ impl<'a> Flow<'a> {
         self.out.values.push(Value { signal: self.point(signal), time_ns, value: age_ns as f64 / 1e6 });
     }
 
+    /// What a callback carries at the end, or will go on with, is under way, also where its process has ended.
+    fn leave_under_way(&mut self) {
+        let mut under_way: Vec<(u64, Message)> = Vec::new();
+        for doing in std::mem::take(&mut self.doing) {
+            under_way.extend(doing.running.into_iter().flat_map(|running| {
+                let start_ns = running.start_ns;
+                running.carried.into_iter().map(move |message| (start_ns, message))
+            }));
+            let arrived = doing.arrived.into_iter();
+            under_way.extend(arrived.flat_map(|of| of.messages.into_iter().map(move |message| (of.ready_ns, message))));
+        }
+        for running in std::mem::take(&mut self.suspended).into_values() {
+            under_way.extend(running.carried.into_iter().map(|message| (running.start_ns, message)));
+        }
+        under_way.extend(std::mem::take(&mut self.kept).into_values().map(|(message, since_ns)| (since_ns, message)));
+        for (since_ns, message) in under_way {
+            self.outcome(0, message, since_ns, self.in_flight);
+        }
+    }
+
     /// What waits still at the end was not taken, unless it may be under way. Then names and notes.
     pub fn finish(mut self) {
-        (0..self.events.threads() as u32).for_each(|thread| self.stamps_until(thread, u64::MAX));
+        for thread in 0..self.events.threads() as u32 {
+            self.begin_pending(thread);
+            self.stamps_until(thread, u64::MAX);
+        }
+        self.leave_under_way();
         for arrived in std::mem::take(&mut self.aside).into_values().flatten() {
             arrived.messages.iter().for_each(|message| self.outcome(0, *message, arrived.ready_ns, self.ended_early));
         }
@@ -1025,13 +1106,15 @@ impl<'a> Flow<'a> {
                         self.tally.lose(callback, 1, false);
                     }
                     self.outcome(publish.thread, *message, self.end_ns, self.not_taken);
+                } else {
+                    self.outcome(publish.thread, *message, publish.time_ns, self.in_flight);
                 }
             }
         }
         if !self.unheard.is_empty() {
             self.out.passes.retain(|pass| !self.unheard.contains(&pass.message));
         }
-        self.out.ros = Some(self.tally.finish(self.system, self.events, self.scene.objects));
+        self.out.ros = Some(self.tally.finish(self.system, self.events, &self.last_ns, self.scene.objects));
         let threads = self.executors.threads().map(|thread| self.events.tid(thread));
         self.out.holds.complete(self.first_id..self.next_id, threads);
         for (name, number) in self.chains.names.iter().zip(1..) {

@@ -5,6 +5,7 @@
 //! source timestamps. A datum that comes to several callbacks is a message of several chains, with a number in each.
 //! `docs/reference/import.md` says it in words.
 
+mod bare;
 mod book;
 mod chains;
 mod events;

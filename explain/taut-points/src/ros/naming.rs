@@ -7,15 +7,16 @@ use taut_recording::{RosObject, RosObjectKind};
 use taut_timelines::Objects;
 
 use super::{
+    bare::action_words,
     book::Book,
-    seen::Seen,
+    seen::{Runs, Seen},
     system::{Callback, Of, Publisher, System, Topic, TopicKind},
 };
 
 /// Names all objects, which come in order of time.
 pub(super) fn name_all(system: &mut System, objects: &[RosObject], seen: &Seen, threads: &Objects) -> Books {
     let mut books = Books::default();
-    objects.iter().for_each(|object| books.note(object));
+    objects.iter().for_each(|object| books.note(object, seen));
     Naming {
         books: &books,
         system,
@@ -35,6 +36,10 @@ pub(super) fn name_all(system: &mut System, objects: &[RosObject], seen: &Seen, 
 #[derive(Default)]
 pub(super) struct Books {
     nodes: Book<String>,
+    /// Of processes with one node: its name.
+    only_node: HashMap<i32, String>,
+    /// By a node's name: processes that have one at a time.
+    namesakes: HashMap<String, Vec<i32>>,
     /// Node, topic and depth of the queue.
     subscriptions: Book<(u64, String, u64)>,
     subscription_handles: Book<u64>,
@@ -52,7 +57,7 @@ pub(super) struct Books {
 }
 
 impl Books {
-    fn note(&mut self, object: &RosObject) {
+    fn note(&mut self, object: &RosObject, seen: &Seen) {
         use RosObjectKind::*;
         let RosObject { time_ns, owner, other, number, ref name, .. } = *object;
         let key = (object.pid, object.handle);
@@ -60,7 +65,11 @@ impl Books {
             self.of_actions.add(key_of_action(object.pid, owner, name), time_ns, object.handle);
         }
         match object.kind {
-            Node => self.nodes.add(key, time_ns, full_name(&object.text, name)),
+            Node => {
+                let name = self.only_name(full_name(&object.text, name), object, seen);
+                self.note_only_node(object.pid, &name);
+                self.nodes.add(key, time_ns, name);
+            }
             Subscription => self.subscriptions.add(key, time_ns, (owner, name.clone(), number)),
             SubscriptionObject => self.subscription_handles.add(key, time_ns, owner),
             Service => self.services.add(key, time_ns, (owner, name.clone(), other)),
@@ -74,6 +83,28 @@ impl Books {
             }
             _ => {}
         }
+    }
+}
+
+impl Books {
+    fn note_only_node(&mut self, process: i32, name: &str) {
+        let only = self.only_node.entry(process).or_insert_with(|| name.to_owned());
+        if only.as_str() != name {
+            only.clear();
+        }
+    }
+
+    /// Of two processes that have a node of that name at once the second one's is another node; of one after the other it is the same.
+    fn only_name(&mut self, name: String, object: &RosObject, seen: &Seen) -> String {
+        let processes = self.namesakes.entry(name.clone()).or_default();
+        let is_gone = |process: &i32| seen.is_before(*process, object.pid);
+        let own = processes.iter().position(|process| *process == object.pid);
+        let at = own.or_else(|| processes.iter().position(is_gone)).unwrap_or(processes.len());
+        match processes.get_mut(at) {
+            Some(free) => *free = object.pid,
+            None => processes.push(object.pid),
+        }
+        if at > 0 { format!("{name} #{}", at + 1) } else { name }
     }
 }
 
@@ -97,14 +128,20 @@ impl Naming<'_> {
         for object in objects {
             self.name(object);
         }
-        // Symbols name callbacks of which nothing else is known.
+        objects.iter().for_each(|object| self.name_bare(object));
+        // Symbols name functions, and callbacks of which nothing else is known.
         for object in objects.iter().filter(|object| object.kind == RosObjectKind::CallbackSymbol) {
             let key = (object.pid, object.handle);
-            if self.system.callback_at.at(key, object.time_ns).is_none() {
-                let name = format!("callback {}", short_symbol(&object.name));
-                let callback = Callback { name, node: self.process(object.pid), of: Of::Unknown, group: object.handle };
-                self.callback(object, object.handle, callback);
-            }
+            let function = short_symbol(&object.name);
+            let callback = match self.system.callback_at.at(key, object.time_ns) {
+                Some(callback) => *callback,
+                None => {
+                    let (name, node) = (format!("callback {function}"), self.process(object.pid));
+                    let callback = Callback { name, node, of: Of::Unknown, group: object.handle };
+                    self.callback(object, object.handle, callback)
+                }
+            };
+            self.system.functions.entry(callback).or_insert(function);
         }
         // What the middleware and buffers call a subscription leads to its callback.
         for object in objects {
@@ -123,6 +160,44 @@ impl Naming<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// What stands for a callback where none is reported.
+    fn name_bare(&mut self, object: &RosObject) {
+        let RosObject { time_ns, pid: process, handle, owner, other, number, ref name, .. } = *object;
+        let runs = match object.kind {
+            RosObjectKind::Timer => Runs::Timer(handle),
+            RosObjectKind::Subscription => Runs::Subscription(other),
+            _ => Runs::Service(other),
+        };
+        if !self.seen.is_bare(process, runs) {
+            return;
+        }
+        let node = self.node(process, owner, time_ns);
+        let group = hash(&(process, &node));
+        let callback = match object.kind {
+            RosObjectKind::Timer => {
+                let node = self.books.only_node.get(&process).filter(|only| !only.is_empty()).cloned().unwrap_or(node);
+                let name = format!("{node} timer {}", period_words(number));
+                let callback = self.callback(object, handle, Callback { name, node, of: Of::Timer, group });
+                self.system.timer_at.add((process, handle), time_ns, callback);
+                Some(callback)
+            }
+            RosObjectKind::Subscription => {
+                let words = action_words(name).unwrap_or_else(|| format!("callback {name}"));
+                let of = Of::Topic(self.topic(name, TopicKind::Messages), number);
+                let callback = Callback { name: format!("{node} {words}"), node, of, group };
+                let callback = self.callback(object, handle, callback);
+                self.of_subscription.add((process, handle), time_ns, callback);
+                Some(callback)
+            }
+            RosObjectKind::Service => {
+                let words = action_words(name).unwrap_or_else(|| format!("service {name}"));
+                self.service(object, handle, &node, format!("{node} {words}"), group)
+            }
+            _ => None,
+        };
+        self.system.begin_at_take.extend(callback);
     }
 
     fn buffer(&self, object: &RosObject) -> Option<u32> {
@@ -202,12 +277,12 @@ impl Naming<'_> {
                         };
                         let of = Of::Topic(self.topic(topic, TopicKind::Messages), *depth);
                         let callback = self.callback(object, entity, Callback { name, node, of, group });
-                        self.system.of_actions.insert(callback);
+                        self.system.run_as_tasks.insert(callback);
                         self.of_subscription.add((process, entity), time_ns, callback);
                     }
                     Some(entity) => {
                         let callback = self.service(object, entity, &node, name, group);
-                        self.system.of_actions.extend(callback);
+                        self.system.run_as_tasks.extend(callback);
                     }
                     None if self.seen.scheduled.contains(&key) => {
                         let of = Of::Topic(self.topic(&name, TopicKind::Runs), 0);
@@ -355,9 +430,14 @@ fn period_words(period_ns: u64) -> String {
     format!("{} {name}", value.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// What rclcpp calls a callback, without parameters: "Node::on_image"; "Node::Node lambda #2" of a lambda by the function that
+/// What rclcpp or rclpy calls a callback, without parameters: "Node::on_image"; "Node::Node lambda #2" of a lambda by the function that
 /// it is in; "Node bind" of `std::bind`, whose type has the class and not the function.
 fn short_symbol(symbol: &str) -> String {
+    // Of Python: "module.function.<locals>.<lambda>".
+    let symbol = symbol.strip_prefix("__main__.").unwrap_or(symbol);
+    if ["<lambda>", ".<locals>."].iter().any(|part| symbol.contains(part)) {
+        return symbol.to_owned();
+    }
     if let Some(bound) = symbol.strip_prefix("std::_Bind<") {
         let class = bound.split_once("::*").map_or("", |(before, _)| before);
         let class = class.rsplit(['(', ' ']).next().unwrap_or(class);

@@ -6,7 +6,8 @@ use foldhash::{HashMap, HashSet};
 use taut_recording::RosEvent;
 
 use super::{
-    events::Row,
+    bare::Bare,
+    events::{COROUTINE, RESUMED, Row, SUSPENDED},
     naming::Books,
     system::{Of, System},
 };
@@ -15,6 +16,10 @@ use super::{
 const MOST_PAIRS: usize = 1 << 20;
 /// Callbacks in callbacks.
 const MOST_NESTED: usize = 64;
+/// The thread of a coroutine that is suspended.
+const NOWHERE: u32 = u32::MAX;
+/// Flag of [`RosEvent::Schedule`].
+const IS_TASK: u64 = 1;
 /// Sequence number of a middleware that has none.
 const NO_NUMBER: u64 = u64::MAX;
 
@@ -26,6 +31,9 @@ pub(super) enum Runs {
     Client(u64),
     /// A service, when it answers: its callback has ended then. By the middleware's handle.
     Service(u64),
+    /// What goes on with a message where no callback is reported ([`Bare`]), by the middleware's handle; the same of a timer, by rcl's.
+    Subscription(u64),
+    Timer(u64),
 }
 
 /// The sender, by an address of its process.
@@ -71,6 +79,7 @@ pub(super) fn says_received(row: &Row) -> bool {
 /// All that the events say.
 #[derive(Default)]
 pub(super) struct Seen {
+    bare: Bare,
     /// By thread: what it is in; and the client whose answer it took last, until it has scheduled what is to be done with that.
     stacks: Vec<Vec<Runs>>,
     answers: Vec<Option<Runs>>,
@@ -93,19 +102,23 @@ pub(super) struct Seen {
     requests: HashMap<i64, u64>,
     /// When what was at an address went.
     pub gone: HashMap<(i32, u64), Vec<u64>>,
+    /// By process: its first and its last event.
+    lives: HashMap<i32, (u64, u64)>,
     pub says_which: HashSet<i32>,
     pub says_when: HashSet<i32>,
     pub says_received: bool,
     /// Processes that say which request they take, and those whose middleware says of which publisher a message is.
     pub says_request: HashSet<i32>,
-    /// Callbacks that were scheduled.
+    /// Callbacks that were scheduled; and those that are coroutines, with when first.
     pub scheduled: HashSet<(i32, u64)>,
+    coroutines: HashMap<(i32, u64), u64>,
     says_publisher: HashSet<i32>,
 }
 
 impl Seen {
-    pub fn new(threads: usize) -> Seen {
+    pub fn new(threads: usize, bare: Bare) -> Seen {
         Seen {
+            bare,
             stacks: vec![Vec::new(); threads],
             answers: vec![None; threads],
             same: (0..threads as u32).collect(),
@@ -116,8 +129,9 @@ impl Seen {
 
     pub fn take(&mut self, row: &Row) {
         let Row { time_ns, pid, event, handle, .. } = *row;
+        self.lives.entry(pid).or_insert((time_ns, time_ns)).1 = time_ns;
         if ends_answer(event) {
-            self.stacks[row.thread as usize].retain(|runs| !matches!(runs, Runs::Client(_)));
+            self.stacks[row.thread as usize].retain(|runs| matches!(runs, Runs::Callback(_)));
         }
         match event {
             RosEvent::CallbackStart => self.start(row),
@@ -126,8 +140,11 @@ impl Seen {
                 if let Some(at) = stack.iter().rposition(|runs| *runs == Runs::Callback(handle)) {
                     stack.truncate(at);
                 }
-                if let Some(running) = self.running.get_mut(&pid) {
-                    running.retain(|(thread, callback)| (*thread, *callback) != (row.thread, handle));
+                let running = self.running.entry(pid).or_default();
+                running.retain(|(thread, callback)| (*thread, *callback) != (row.thread, handle));
+                // A coroutine that awaits something keeps its group to itself, if that is of one callback at a time.
+                if row.args[0] & SUSPENDED != 0 && running.len() < MOST_NESTED {
+                    running.push((NOWHERE, handle));
                 }
             }
             RosEvent::RclcppPublish | RosEvent::RclPublish | RosEvent::IntraPublish if handle != 0 => {
@@ -157,9 +174,11 @@ impl Seen {
                 if self.scheduled.len() < MOST_PAIRS {
                     self.scheduled.insert((pid, handle));
                 }
-                // An executor may do other things before it goes on with an answer.
+                // An executor may do other things before it goes on with an answer. A task of the program's own is not what it goes
+                // on with.
                 let stack = &mut self.stacks[row.thread as usize];
-                if let Some(client) = self.answers[row.thread as usize].take()
+                if row.args[1] != IS_TASK
+                    && let Some(client) = self.answers[row.thread as usize].take()
                     && stack.is_empty()
                 {
                     stack.push(client);
@@ -173,12 +192,19 @@ impl Seen {
             }
             RosEvent::TakeRequest => {
                 self.says_request.insert(pid);
-                if row.args[2] != 0 && self.requests.len() < MOST_PAIRS {
-                    self.requests.insert(request_key(row.args[1], row.args[0]), time_ns);
+                if row.args[2] != 0 {
+                    if self.requests.len() < MOST_PAIRS {
+                        self.requests.insert(request_key(row.args[1], row.args[0]), time_ns);
+                    }
+                    self.begin_at_take(row, Runs::Service(handle));
                 }
             }
+            RosEvent::TimerCall => self.begin_at_take(row, Runs::Timer(handle)),
             RosEvent::Take => {
                 self.says_when.insert(pid);
+                if row.args[2] != 0 {
+                    self.begin_at_take(row, Runs::Subscription(handle));
+                }
                 if row.args[1] != 0 {
                     self.says_which.insert(pid);
                 }
@@ -191,6 +217,33 @@ impl Seen {
         }
     }
 
+    /// Where no callback is reported, what a thread took or called is what it goes on with.
+    fn begin_at_take(&mut self, row: &Row, runs: Runs) {
+        if self.bare.contains(row.pid, row.handle) {
+            let stack = &mut self.stacks[row.thread as usize];
+            stack.retain(|runs| matches!(runs, Runs::Callback(_)));
+            stack.push(runs);
+            self.run(row, runs);
+            self.runs_callbacks[row.thread as usize] = true;
+        }
+    }
+
+    /// Whether the last event of one process was before the first of the other.
+    pub fn is_before(&self, process: i32, other: i32) -> bool {
+        let lives = self.lives.get(&process).zip(self.lives.get(&other));
+        lives.is_none_or(|((_, last_ns), (first_ns, _))| last_ns < first_ns)
+    }
+
+    /// Whether it ran and no callback of it is reported.
+    pub fn is_bare(&self, process: i32, runs: Runs) -> bool {
+        let (Runs::Callback(address)
+        | Runs::Client(address)
+        | Runs::Service(address)
+        | Runs::Subscription(address)
+        | Runs::Timer(address)) = runs;
+        self.bare.contains(process, address) && self.ran.contains_key(&(process, runs))
+    }
+
     fn run(&mut self, row: &Row, runs: Runs) {
         if self.ran.len() < MOST_PAIRS {
             self.ran.entry((row.pid, runs)).or_insert(row.time_ns);
@@ -200,6 +253,9 @@ impl Seen {
     fn start(&mut self, row: &Row) {
         let Row { time_ns, pid, handle, thread, .. } = *row;
         self.run(row, Runs::Callback(handle));
+        if row.args[0] & COROUTINE != 0 && self.coroutines.len() < MOST_PAIRS {
+            self.coroutines.entry((pid, handle)).or_insert(time_ns);
+        }
         self.runs_callbacks[thread as usize] = true;
         let stack = &mut self.stacks[thread as usize];
         stack.push(Runs::Callback(handle));
@@ -213,6 +269,11 @@ impl Seen {
             self.same[one as usize] = other;
         }
         let running = self.running.entry(pid).or_default();
+        if row.args[0] & RESUMED != 0
+            && let Some(at) = running.iter().position(|suspended| *suspended == (NOWHERE, handle))
+        {
+            running.swap_remove(at);
+        }
         for (_, other) in running.iter().filter(|(other, _)| *other != thread) {
             if self.at_once.len() < MOST_PAIRS {
                 self.at_once.entry((pid, *other, handle)).or_insert(time_ns);
@@ -289,6 +350,9 @@ impl Seen {
                 system.late_sends.insert(key, *send);
             }
         }
+        for (address, time_ns) in &self.coroutines {
+            system.run_as_tasks.extend(system.callback_at.at(*address, *time_ns));
+        }
         for ((process, one, other), time_ns) in &self.at_once {
             let group = |address| {
                 let callback = system.callback_at.at((*process, address), *time_ns)?;
@@ -326,6 +390,8 @@ fn callback(system: &System, process: i32, runs: Runs, time_ns: u64) -> Option<u
         Runs::Callback(address) => (&system.callback_at, address),
         Runs::Client(address) => (&system.client_at, address),
         Runs::Service(address) => (&system.service_at, address),
+        Runs::Subscription(address) => (&system.subscriber_at, address),
+        Runs::Timer(address) => (&system.timer_at, address),
     };
     book.at((process, address), time_ns).copied()
 }

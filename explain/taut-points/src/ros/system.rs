@@ -10,6 +10,7 @@ use foldhash::{HashMap, HashSet};
 use taut_recording::RosObject;
 
 use super::{
+    bare::Bare,
     book::Book,
     events::Events,
     naming,
@@ -86,6 +87,16 @@ impl Topic {
         format!("{node} {verb} {}", self.name)
     }
 
+    /// Whether it is of runs of a task that a program made.
+    pub fn is_task(&self) -> bool {
+        self.kind == TopicKind::Runs && self.name.contains(" task ")
+    }
+
+    /// Whether nodes keep what comes by it, and send it on later: not calls, answers, tasks and what actions are made of.
+    pub fn is_data(&self) -> bool {
+        self.kind == TopicKind::Messages && !self.name.contains("/_action/")
+    }
+
     /// Whether it is of the use of every node, and no work depends on it.
     fn is_left_out(&self) -> bool {
         match self.kind {
@@ -111,6 +122,8 @@ pub(super) struct Publisher {
 #[derive(Default)]
 pub(super) struct System {
     pub callbacks: Vec<Callback>,
+    /// By callback: the program's function, where it has a name.
+    pub functions: HashMap<u32, String>,
     /// Clients and services are publishers, too, of requests and of answers; and so is what schedules a callback.
     pub publishers: Vec<Publisher>,
     pub topics: Vec<Topic>,
@@ -135,8 +148,10 @@ pub(super) struct System {
     pub late_sends: HashMap<i64, Send>,
     /// By callback: its publishers.
     pub publishes: Vec<BTreeSet<u32>>,
-    /// Callbacks of actions: an executor may take more before it runs them with what it took.
-    pub of_actions: HashSet<u32>,
+    /// Callbacks of actions and coroutines: an executor may take more before it runs them with what it took.
+    pub run_as_tasks: HashSet<u32>,
+    /// Callbacks that no event reports: each begins when its thread takes or calls what it is of.
+    pub begin_at_take: HashSet<u32>,
     /// By topic: callbacks that ran with its messages.
     pub takers: Vec<BTreeSet<u32>>,
     /// By topic: whether a publisher of it is in the trace.
@@ -160,7 +175,7 @@ impl System {
     /// Finds out all of it.
     pub fn find(mut objects: Vec<RosObject>, events: &Events, scene: &Scene<'_>) -> System {
         objects.sort_by_key(|object| object.time_ns);
-        let mut seen = Seen::new(events.threads());
+        let mut seen = Seen::new(events.threads(), Bare::of(&objects));
         events.in_order(scene.clocks, &mut |row| seen.take(&row));
         let mut system = System {
             says_which: std::mem::take(&mut seen.says_which),

@@ -155,7 +155,12 @@ fn ended(chain: &Chain, view: View<'_>) -> Vec<Section> {
     let outcomes = &chain.outcomes;
     let is_whole = outcomes.applied == all && outcomes.double == 0;
     let ends: Vec<Block> = if is_whole {
-        vec![Block::Text(format!("{} messages, all of them applied.", units::count(all)).into())]
+        let text = if all == 1 {
+            "1 message, applied.".into()
+        } else {
+            format!("{} messages, all of them applied.", units::count(all))
+        };
+        vec![Block::Text(text.into())]
     } else {
         let mut table = Table::new(["outcome", "messages", "share"]);
         table.columns[2].bar = true;

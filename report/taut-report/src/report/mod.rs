@@ -21,6 +21,9 @@ pub(crate) use facts::measured;
 const SCRIPT: &str = include_str!("../../bundle/report.js");
 const STYLE: &str = include_str!("../../bundle/report.css");
 
+/// Chains that have a section each on a terminal.
+const MOST_TOLD: usize = 8;
+
 /// What `taut explain` was asked for in particular.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked<'a> {
@@ -126,17 +129,29 @@ fn damage(analysis: &Analysis) -> Vec<Section> {
 /// Those of which there is something to tell; the others are lines of a table, and a page has each of them by itself, too.
 fn chains(analysis: &Analysis, view: View<'_>) -> Vec<Section> {
     let is_asked = |asked: Asked<'_>| asked.hypotheses || !asked.messages.is_empty();
-    let (told, listed) = match view {
+    let (mut told, listed) = match view {
         View::Explanation(asked) if is_asked(asked) => (analysis.chains.iter().collect(), Vec::new()),
         _ => tables::told_and_listed(analysis),
     };
+    let mut sections = Vec::new();
+    if told.len() > MOST_TOLD && !matches!(view, View::Explanation(asked) if is_asked(asked)) {
+        let text = format!("The first {MOST_TOLD} have a section each; a page (--format html) has all.");
+        let blocks = vec![tables::overview(&told).into(), Block::Text(text.into())];
+        sections.push(Section::new(1, "Chains", blocks).shown(Show::Text));
+        told = told
+            .iter()
+            .enumerate()
+            .filter(|(at, chain)| *at < MOST_TOLD || chain.declared)
+            .map(|(_, chain)| *chain)
+            .collect();
+    }
     let of_chain = |chain: &Chain| {
         let is_told = told.iter().any(|told| std::ptr::eq(*told, chain));
         let on_page = |section: Section| (section.show != Show::Text).then(|| section.shown(Show::Page));
         let sections = chain::sections(chain, view).into_iter();
         if is_told { sections.collect::<Vec<_>>() } else { sections.filter_map(on_page).collect() }
     };
-    let mut sections: Vec<Section> = analysis.chains.iter().flat_map(of_chain).collect();
+    sections.extend(analysis.chains.iter().flat_map(of_chain));
     if !listed.is_empty() {
         let text = "What the slow ones waited for only kernel events show.".into();
         let blocks = vec![tables::short_chains(&listed).into(), Block::Text(text)];
@@ -185,6 +200,21 @@ mod tests {
         let document = explain_document(named(&analysis), Asked::default());
         insta::assert_snapshot!("explanation", terminal(&document, Style::default()));
         insta::assert_snapshot!("explanation_markdown", markdown(&document));
+    }
+
+    #[test]
+    fn of_many_chains_the_first_have_a_section_each_and_all_a_line() {
+        let mut analysis = sample::teleop();
+        let mut other = analysis.chains[0].clone();
+        other.declared = false;
+        analysis.chains = (0..20).map(|n| Chain { name: format!("chain {n}"), ..other.clone() }).collect();
+        let document = report_document(named(&analysis));
+        let text = terminal(&document, Style::default());
+        let lines =
+            |name: &str| text.lines().filter(|line| *line == name || line.starts_with(&format!("  {name} "))).count();
+        assert_eq!([lines("chain 7"), lines("chain 8")], [2, 1], "{text}");
+        let page = taut_document::html(&document, None);
+        assert!(page.contains("chain 19</h") && page.contains("chain 8</h"));
     }
 
     #[test]

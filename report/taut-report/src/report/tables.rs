@@ -31,6 +31,18 @@ pub(super) fn told_and_listed(analysis: &Analysis) -> (Vec<&Chain>, Vec<&Chain>)
     if listed.len() < LIST_MIN { (chains().collect(), Vec::new()) } else { (told, listed) }
 }
 
+/// Each chain's delays in one line, where there are many.
+pub(super) fn overview(chains: &[&Chain]) -> Table {
+    let mut table = Table::new(["chain", "n", "p50", "p99", "max", "dropped"]).priorities([0, 1, 0, 0, 0, 2]);
+    for chain in chains {
+        let d = &chain.end_to_end.distribution;
+        let [p50, p99, max] = [d.p50_ns, d.p99_ns, d.max_ns].map(Cell::time);
+        let dropped = chain.outcomes.dropped.iter().map(|(_, n)| n).sum();
+        table.row([Cell::text(chain.name.as_str()), Cell::Count(d.n), p50, p99, max, Cell::Count(dropped)]);
+    }
+    table
+}
+
 /// Hops of short chains; at the end the chain's messages that did not pass it.
 pub(super) fn short_chains(chains: &[&Chain]) -> Table {
     let head = ["hop", "n", "p50", "p95", "p99", "max", "not passed"];

@@ -79,7 +79,9 @@ def start(args):
                 every[detector] = process_of("detector")
             time.sleep(0.05)
         # What is under way comes to its end.
-        time.sleep(max(3.0 if args.goals else 1.0, args.depth * args.planner_takes + 0.5))
+        # The multi-threaded executor finishes some five coroutines a second.
+        slow = 8.0 if args.coroutines and args.executor == "multi" else 3.0 if args.goals else 1.0
+        time.sleep(max(slow, args.depth * args.planner_takes + 0.5))
         for process in every:
             process.send_signal(signal.SIGTERM)
         sys.exit(any(process.wait(timeout=30) for process in every))
