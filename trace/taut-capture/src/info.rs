@@ -1,16 +1,11 @@
 //! What was recorded where: the facts that make a recording comparable with another.
 
-use std::{
-    io::Read,
-    path::Path,
-    process::{Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::{path::Path, process::Command, time::Duration};
 
 use taut_clock::{monotonic_ns, realtime_ns};
 use taut_recording::{Architecture, Info, RECORDER_FACT};
 
-use crate::{kernel::Chosen, proc::line, realtime, time_namespace};
+use crate::{first_line::first_line_of, kernel::Chosen, proc::line, realtime, time_namespace};
 
 /// The command is held meanwhile; a large repository may take longer than that is worth.
 const GIT_PATIENCE: Duration = Duration::from_millis(500);
@@ -91,26 +86,6 @@ fn git_revision() -> String {
     first_line_of(git, GIT_PATIENCE).unwrap_or_default()
 }
 
-/// What a command that succeeds in time says.
-pub(crate) fn first_line_of(mut command: Command, patience: Duration) -> Option<String> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-    let until = Instant::now() + patience;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
-            }
-        }
-    };
-    let mut text = String::new();
-    child.stdout?.take(1000).read_to_string(&mut text).ok()?;
-    status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
-}
-
 /// By how much CLOCK_REALTIME is wrong at most, in µs, as the NTP or PTP daemon left it in the kernel; empty where none keeps it. A
 /// statement, not a measurement.
 fn realtime_max_error_us() -> String {
@@ -126,24 +101,4 @@ fn realtime_max_error_us() -> String {
 fn container() -> String {
     let marks = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
     marks.into_iter().find(|(mark, _)| Path::new(mark).exists()).map_or(String::new(), |(_, name)| name.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shell(script: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        command
-    }
-
-    #[test]
-    fn a_command_that_hangs_or_fails_says_nothing() {
-        let patience = Duration::from_secs(600);
-        assert_eq!(first_line_of(shell("echo v1.2-dirty; echo more"), patience).as_deref(), Some("v1.2-dirty"));
-        assert_eq!(first_line_of(shell("echo v1.2; exit 128"), patience), None);
-        assert_eq!(first_line_of(shell("exec sleep 1000"), Duration::from_millis(20)), None);
-        assert_eq!(first_line_of(Command::new("/no/such/git"), patience), None);
-    }
 }

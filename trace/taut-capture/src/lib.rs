@@ -5,6 +5,7 @@ mod cut;
 mod end;
 mod error;
 mod files;
+mod first_line;
 mod flight;
 mod info;
 pub mod kernel;

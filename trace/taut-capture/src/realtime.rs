@@ -4,7 +4,7 @@ use std::{process::Command, time::Duration};
 
 use taut_clock::{monotonic_ns, realtime_ns};
 
-use crate::info::first_line_of;
+use crate::first_line::first_line_of;
 
 /// chronyd answers at once.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -5,7 +5,7 @@ use taut_skip::{Need, skip};
 
 use crate::{
     by_ssh::{There, kill, no_sshd},
-    folder::{Folder, until},
+    folder::until,
     one_clock::{DESK, Net, RELAY, ROBOT, compile_pair},
     screen,
 };
@@ -22,18 +22,11 @@ fn two_hosts_are_on_one_screen_while_they_are_recorded() {
     let folder = &there.folder;
     compile_pair(folder);
     let taut = there.taut().get_program().to_string_lossy().into_owned();
-    let record =
-        |host: &'static str| [&taut, "record", "-q", "--ignore-loss", "--host-name", host, "-o"].map(str::to_owned);
-    let words = |host: &'static str, command: &[&str]| -> Vec<String> {
-        let file = format!("{host}.mcap");
-        let more = [file.as_str(), "--", "./pair", host].into_iter().chain(command.iter().copied());
-        record(host).into_iter().chain(more.map(str::to_owned)).collect()
+    let record = |host: &'static str, file: &'static str| {
+        vec![taut.as_str(), "record", "-q", "--ignore-loss", "--host-name", host, "-o", file, "--", "./pair", host]
     };
-    let (robot, desk) = (words("robot", &["0", "0"]), words("desk", &[RELAY, MESSAGES, "5000", "0", "0"]));
-    let borrowed = |words: &'_ [String]| words.iter().map(String::as_str).map(str::to_owned).collect::<Vec<String>>();
-    let (robot, desk) = (borrowed(&robot), borrowed(&desk));
-    let robot: Vec<&str> = robot.iter().map(String::as_str).collect();
-    let desk: Vec<&str> = desk.iter().map(String::as_str).collect();
+    let robot = [record("robot", "robot.mcap"), vec!["0", "0"]].concat();
+    let desk = [record("desk", "desk.mcap"), vec![RELAY, MESSAGES, "5000", "0", "0"]].concat();
     let mut robot = net.listens(2, folder, &robot);
     let mut relay = net.listens(1, folder, &["./pair", "relay", DESK, ROBOT, "200:100", "200:100", "0", "0"]);
     let mut desk = net.command(0, folder, &desk).spawn().unwrap();
@@ -70,12 +63,4 @@ fn two_hosts_are_on_one_screen_while_they_are_recorded() {
     assert!((offset_s * 1e6).abs() <= bound_us + 1.0, "{clocks}");
     // The relay alone takes 400 µs both ways.
     assert!((200.0..5_000.0).contains(&bound_us) && messages.contains(" messages to robot and "), "{clocks}");
-}
-
-#[test]
-fn what_cannot_be_shown_together_is_one_line() {
-    let folder = Folder::new();
-    folder.write("a.mcap", "");
-    // Without a terminal nothing is shown at all.
-    folder.refuses(&["top", "a.mcap", "a.mcap"], "taut top draws on a terminal");
 }
