@@ -14,10 +14,18 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Child, Command},
-    thread::JoinHandle,
+    sync::mpsc::{Receiver, sync_channel},
+};
+
+use rustix::{
+    io::retry_on_intr,
+    process::{Pid, WaitId, WaitIdOptions, waitid},
 };
 
 use crate::{Error, proc, signals};
+
+/// The thread that starts a command.
+const STARTER: &str = "taut-start";
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -35,7 +43,7 @@ pub struct Held {
     pub pid: i32,
     command: String,
     gate: File,
-    spawning: JoinHandle<io::Result<Child>>,
+    spawned: Receiver<io::Result<Child>>,
 }
 
 impl Held {
@@ -67,25 +75,31 @@ impl Held {
                 Ok(())
             });
         }
+        let (tell, spawned) = sync_channel(1);
         // spawn returns only after exec, so it waits in a thread of its own.
         let spawn = move || {
             let child = command.spawn();
             drop((reporter, gate_out));
-            child
+            let pid = child.as_ref().ok().and_then(|child| Pid::from_raw(child.id().cast_signed()));
+            let _ = tell.send(child);
+            // A command may ask for a signal at its parent's death (PR_SET_PDEATHSIG), and by its parent the kernel means this thread.
+            if let Some(pid) = pid {
+                let _ = retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+            }
         };
-        let spawning = std::thread::Builder::new().spawn(spawn);
-        let spawning = spawning.map_err(|source| Error::System { what: "a thread that starts the command", source })?;
+        let started = std::thread::Builder::new().name(STARTER.to_owned()).spawn(spawn);
+        started.map_err(|source| Error::System { what: "a thread that starts the command", source })?;
         let mut pid = [0; 4];
         if let Err(source) = report.read_exact(&mut pid) {
             // Whoever was forked all the same waits for the gate, and spawn for it.
             drop(gate);
             // Nobody reported, so there was no fork; spawn knows why.
-            return Err(match spawning.join() {
+            return Err(match spawned.recv() {
                 Ok(Err(source)) => failed(&name, source),
                 _ => Error::System { what: "fork", source },
             });
         }
-        Ok(Held { pid: i32::from_ne_bytes(pid), command: name, gate, spawning })
+        Ok(Held { pid: i32::from_ne_bytes(pid), command: name, gate, spawned })
     }
 
     /// Lets it run.
@@ -94,7 +108,7 @@ impl Held {
         drop(self.gate);
         let failed = |source| failed(&self.command, source);
         opened.map_err(failed)?;
-        match self.spawning.join() {
+        match self.spawned.recv() {
             Ok(child) => child.map_err(failed),
             Err(_) => Err(Error::System { what: "spawn", source: io::Error::other("its thread panicked") }),
         }
@@ -103,7 +117,7 @@ impl Held {
     /// Gives up: the child ends without having run.
     pub fn cancel(self) {
         drop(self.gate);
-        let _ = self.spawning.join();
+        let _ = self.spawned.recv();
     }
 }
 
@@ -214,6 +228,35 @@ fn pipe() -> Result<(File, File), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// In a process of its own, with no other command.
+    #[test]
+    fn the_thread_that_started_a_command_stays_as_long_as_it() {
+        const INNER: &str = "TAUT_TEST_STARTER";
+        let has_starter = || {
+            let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+            tasks.flat_map(|task| std::fs::read_to_string(task.path().join("comm"))).any(|name| name.trim() == STARTER)
+        };
+        if std::env::var_os(INNER).is_some() {
+            let held = Held::fork(&["sleep", "1000"].map(OsString::from), &[]).unwrap();
+            let mut child = held.release().unwrap();
+            // Whatever time it had to end.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let is_there = has_starter();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(is_there);
+            while has_starter() {
+                std::thread::yield_now();
+            }
+            return;
+        }
+        let name = "target::tests::the_thread_that_started_a_command_stays_as_long_as_it";
+        let mut inner = Command::new(std::env::current_exe().unwrap());
+        let output = inner.args(["--exact", name, "--test-threads=1"]).env(INNER, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    }
 
     /// As the terminal's Ctrl-C in the moment before exec. In a process of its own, whose signals are listened to.
     #[test]
