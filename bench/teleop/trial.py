@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -17,9 +18,9 @@ import conditions
 import motion
 
 NO_EVIDENCE, ATTEMPTS_MAX = 4, 4
-SLOWEST, START_S = 3.0, 120.0
-"""A run may take so many times its duration, and so long to start and to end beside hogs."""
 """The loop's exit code where the machine could not run the arms; such a run is repeated."""
+SLOWEST, START_S, END_S = 3.0, 120.0, 30.0
+"""A run may take so many times its duration, and so long to start beside hogs, and to end once it is asked to."""
 SILENT = ("queue_overflow", "validator_timing_bug", "not_executed")
 """The ledger's reasons that nobody is told of."""
 SPLIT = ["--arrangement", "split", "--receiver", "framed", "--validator", "clamp", "--guard", "taut"]
@@ -141,9 +142,12 @@ def ended(command: list[str], seconds: float) -> tuple[int | None, str, str]:
             out, err = child.communicate(timeout=seconds)
         except BaseException as failure:
             os.killpg(child.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=END_S)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
             if not isinstance(failure, subprocess.TimeoutExpired):
                 raise
-            child.communicate()
             return None, "", f"did not end within {seconds:.0f} s"
         return child.returncode, out, err
 

@@ -96,8 +96,8 @@ def graph(taut: str, folder: Path) -> Graph | None:
             found.append((awake_ns / 1000 - took_us, from_wake[awake_ns], took_us, read_us))
     # The log has no moments: its first line is each of the cycles by turns, and the one with which most of the others are cycles, and near.
     matches = (pairs(logged, found, begin_us) for begin_us, *_ in found)
-    best = max(matches, key=lambda of: (len(of), -sum(abs(most - printed) for printed, _, most, _ in of)))
-    return Graph(len(logged), *map(list, zip(*best, strict=True)))
+    best = max(matches, key=lambda of: (len(of), -sum(abs(most - printed) for printed, _, most, _ in of)), default=[])
+    return Graph(len(logged), *(map(list, zip(*best, strict=True)) if best else ([], [], [], [])))
 
 
 def call_ends(recording: Path, thread: int) -> list[int]:

@@ -60,7 +60,7 @@ def main() -> int:
 def verdict(trials: list[dict[str, Any]]) -> str:
     """What a reader has to know before any figure: the first failure, and how many there were."""
     failed = [f"trial {number}: {trial['reason']}" for number, trial in enumerate(trials, 1) if not trial["success"]]
-    counted = f"{len(trials) - len(failed)} of {len(trials)} trials succeeded"
+    counted = f"{len(trials) - len(failed)} of {len(trials)} trials succeeded" if trials else "no trial ended"
     return f"reach: failed: {failed[0]}; {counted}" if failed else f"reach: {counted}"
 
 

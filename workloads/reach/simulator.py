@@ -180,6 +180,8 @@ def main() -> int:
     sys.setswitchinterval(0.0005)
     if simulator.chosen.priority == "fifo":
         try:
+            # The control thread's first: it takes it by itself, where a refusal would have no reader.
+            fifo(CONTROL_PRIORITY)
             fifo(OTHERS_PRIORITY)
         except OSError as refused:
             why = f"{refused.strerror}; it needs root, CAP_SYS_NICE or an rtprio limit"

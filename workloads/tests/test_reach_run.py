@@ -20,7 +20,7 @@ for package in ("mujoco", "ompl", "ruckig", "cyclonedds", "taut"):
     pytest.importorskip(package, reason=f"{package} is not installed")
 
 T = TypeVar("T")
-AHEAD = ["--priority", "fifo"] if os.geteuid() == 0 else []
+AHEAD = list(pytest.importorskip("taut.demo").real_time())
 """With a right to it the controller waits for no other program; that in C, for no other thread of ours either."""
 DOMAIN = 100 + os.getpid() % 100
 """Of this run of the tests alone."""
@@ -182,7 +182,7 @@ def test_what_is_not_there_is_refused(choice: list[str], said: str) -> None:
     assert run.returncode == 2 and said in err
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to a real-time priority")
+@pytest.mark.skipif(not AHEAD, reason="needs the right to a real-time priority")
 def test_no_thread_that_shares_the_interpreter_is_behind_other_programs() -> None:
     run = reach("--duration", "600", "--json", "--priority", "fifo")
 

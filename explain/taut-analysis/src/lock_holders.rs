@@ -11,7 +11,9 @@ const ALONE: f64 = 0.9;
 pub(crate) fn of(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<String, String> {
     let mut held: BTreeMap<u32, BTreeMap<String, u64>> = BTreeMap::new();
     let registered = walker.objects.lock_names();
-    let is_unnamed = |detail| !registered.contains(&walker.names.text(detail));
+    // Of a lock that is marked it is not known who holds it.
+    let is_named = |name: &str| registered.contains(&name) || walker.spans.has_lock(name);
+    let is_unnamed = |detail| !is_named(walker.names.text(detail));
     for row in ledger.tail.iter().map(|at| &ledger.rows[*at]) {
         for (kind, ns) in ledger.amounts_of(row).map(|(kind, ns)| (&ledger.kinds[kind as usize], ns)) {
             if kind.cause == Cause::Lock && kind.other != 0 && is_unnamed(kind.detail) {

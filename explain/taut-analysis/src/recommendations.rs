@@ -170,7 +170,7 @@ pub(crate) fn recommend(explained: &Explained, chain: &Chain) -> Vec<Recommendat
             verify: format!("record again with the change and compare: the share of {against} must go"),
             against,
         };
-        found.push((prediction.map_or(0.0, |of| of.sure_gain()), recommendation));
+        found.push((prediction.map_or(f64::NEG_INFINITY, |of| of.sure_gain()), recommendation));
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     dropped(chain).into_iter().chain(found.into_iter().map(|(_, recommendation)| recommendation)).collect()
@@ -197,10 +197,15 @@ fn evidence(share: &CauseShare, against: &str, explained: &Explained) -> String 
         Cause::Lock => share,
         cause => whole(explained, cause).unwrap_or(share),
     };
-    let most = match share.detail.is_empty() || share.cause == Cause::Lock {
+    // A thread that had the CPU woke nobody.
+    let party = match (share.cause, share.detail.strip_prefix("by ")) {
+        (Cause::Wakeup, Some(thread)) => format!("while {thread} ran"),
+        _ => share.detail.clone(),
+    };
+    let most = match party.is_empty() || share.cause == Cause::Lock {
         true => String::new(),
-        false if share.tail_share > 0.95 * all.tail_share => format!(" ({})", share.detail),
-        false => format!(" ({:.0} % {})", 100.0 * share.tail_share, share.detail),
+        false if share.tail_share > 0.95 * all.tail_share => format!(" ({party})"),
+        false => format!(" ({:.0} % {party})", 100.0 * share.tail_share),
     };
     format!(
         "{against}{most} is {:.0} % of the excess: {:.1} ms beyond what is typical, in {} of {} messages",

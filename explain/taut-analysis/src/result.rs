@@ -256,7 +256,8 @@ pub struct Hop {
     pub delay: Delay,
     /// 99th percentile of delay less the chain's minimum delay of this hop (RFC 5481 PDV).
     pub pdv_p99_ns: Option<u64>,
-    /// Of the time by which messages of the tail exceed the median message, the share spent in this hop (0..1); shares of a chain sum to 1.
+    /// Of the excess of the messages that are explained, the share spent in this hop (0..1): by its causes where they are known, else by
+    /// its delays beyond their median. Shares of a chain sum to 1.
     pub tail_share: Option<f64>,
     /// Messages that seem to have reached the end before the start by more than the clocks' error; they count as 0 ns.
     #[serde(skip)]

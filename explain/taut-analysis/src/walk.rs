@@ -671,7 +671,7 @@ impl Walker<'_> {
             }
             let lock = self.objects.lock_name(pid, call.arg0).map(str::to_owned);
             let unnamed = || {
-                let variable = self.objects.variable(pid, call.arg0).map(str::to_owned);
+                let variable = self.objects.variable(pid, call.arg0).map(|name| name.into_owned());
                 variable.unwrap_or_else(|| format!("{:#x}", call.arg0))
             };
             let lock = lock.or_else(|| self.futexes.is_lock(pid, call).then(unnamed));

@@ -262,11 +262,14 @@ impl<'a> Thread<'a> {
     /// Returns the processor time that it took. `is_last`: the files lag behind no more.
     fn turn(&mut self, is_last: bool) -> Result<Duration, String> {
         let infos: Option<Vec<Info>> = self.followed.iter().map(|of| of.tail.info().cloned()).collect();
-        let Some(infos) = infos else { return Ok(Duration::ZERO) };
+        let Some(infos) = infos else {
+            self.turner.forget_old();
+            return Ok(Duration::ZERO);
+        };
         let infos: Vec<&Info> = infos.iter().collect();
         let began_ns = processor_ns();
         let now_ns = match self.followed[0].tail.ending() {
-            _ if !self.is_here => self.until(&infos)?,
+            _ if !self.is_here => self.until(&infos, is_last)?,
             Some(ending) => Some(ending.end_monotonic_ns),
             None if is_last => Some(monotonic_ns()),
             None => Some(monotonic_ns().saturating_sub(LAG_NS)),
@@ -280,6 +283,7 @@ impl<'a> Thread<'a> {
             };
         }
         if now_ns <= self.until_ns {
+            self.turner.forget_old();
             return Ok(Duration::ZERO);
         }
         let values_of = |signal: &str| self.followed.iter().map(|of| of.tail.values_of(signal)).sum::<u64>();
@@ -304,7 +308,7 @@ impl<'a> Thread<'a> {
     ///
     /// # Errors
     /// The hosts' names are not different.
-    fn until(&mut self, infos: &[&Info]) -> Result<Option<u64>, String> {
+    fn until(&mut self, infos: &[&Info], is_last: bool) -> Result<Option<u64>, String> {
         if infos.len() > 1 {
             let names = host_names(infos, &self.following.hosts)?;
             if let Err(why) = self.turner.align(infos, || Hosts::new(names, self.following.clocks)) {
@@ -315,7 +319,8 @@ impl<'a> Thread<'a> {
         }
         let time_of = |(host, of): (usize, &Followed)| {
             let end_ns = of.tail.ending().map(|ending| ending.end_monotonic_ns);
-            let until_ns = end_ns.unwrap_or_else(|| self.turner.latest_ns(host).saturating_sub(LAG_NS));
+            let lag_ns = if is_last { 0 } else { LAG_NS };
+            let until_ns = end_ns.unwrap_or_else(|| self.turner.latest_ns(host).saturating_sub(lag_ns));
             self.turner.time(host, until_ns)
         };
         // One that ended, or is not heard of, holds up none of the others.

@@ -17,6 +17,8 @@ use crate::{
 pub const HORIZON_NS: u64 = 1_500_000_000;
 /// What is kept while nothing is known of the clocks of several hosts.
 const UNALIGNED_NS: u64 = 10_000_000_000;
+/// And at most for so long where another host is behind.
+const LONGEST_LAG_NS: u64 = 60_000_000_000;
 /// A chain keeps its points once so many messages went all the way.
 const ENOUGH_MESSAGES: u64 = 10;
 
@@ -96,9 +98,14 @@ impl Turner {
     pub(crate) fn align(&mut self, infos: &[&Info], hosts: impl FnOnce() -> Hosts) -> Result<(), String> {
         let aligned = self.hosts.get_or_insert_with(hosts).align(&self.windows, infos, &self.followed);
         if aligned.is_err() {
-            self.windows.iter_mut().for_each(|window| window.forget(window.latest_ns.saturating_sub(UNALIGNED_NS)));
+            self.forget_old();
         }
         aligned
+    }
+
+    /// For a round that analyses nothing.
+    pub(crate) fn forget_old(&mut self) {
+        self.windows.iter_mut().for_each(|window| window.forget(window.latest_ns.saturating_sub(UNALIGNED_NS)));
     }
 
     /// The first host's CLOCK_MONOTONIC when this one's shows `time_ns`.
@@ -121,7 +128,9 @@ impl Turner {
             let latest_ns = self.windows[host].latest_ns;
             let Some(ahead_ns) = self.time(host, latest_ns).map(|at_ns| at_ns.saturating_sub(since_ns)) else { return };
             let since_ns = if self.hosts.is_some() { latest_ns.saturating_sub(ahead_ns) } else { since_ns };
-            self.windows[host].forget(since_ns.saturating_sub(HORIZON_NS));
+            // A host whose stream is slower than its recording holds up the others, but not for ever.
+            let longest_ns = latest_ns.saturating_sub(LONGEST_LAG_NS);
+            self.windows[host].forget(since_ns.saturating_sub(HORIZON_NS).max(longest_ns));
         }
         self.counted.begin(since_ns);
         self.counted.forget(since_ns.saturating_sub(2 * HORIZON_NS));

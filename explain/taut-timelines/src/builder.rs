@@ -530,6 +530,10 @@ impl Replay {
         if due_ns <= from_ns || due_ns + LATE_TICK_NS >= to_ns || event.time_ns - to_ns > RUNS_AGAIN_NS {
             return;
         }
+        // One that was open then is put into its place when it ends.
+        if self.nested(event.cpu).iter().any(|open| open.start_ns < to_ns) {
+            return;
+        }
         let cpu = self.cpu(event.cpu);
         let is_idle = cpu.occupants.last().is_none_or(|(since, tid)| *tid == 0 || *since > due_ns);
         let at = cpu.interrupts.partition_point(|interrupt| interrupt.start_ns < due_ns);

@@ -23,6 +23,8 @@ pub struct Objects {
     runtimes: Vec<Object>,
     /// Variables with locks, by process and address of the lock's word.
     variables: HashMap<(i32, u64), String>,
+    /// The same by name: two files may have a static variable of one name, and a program may run twice.
+    same_names: HashMap<String, Vec<(i32, u64)>>,
     descriptors: HashMap<(i32, u64), Vec<Object>>,
     /// How many bytes went over the descriptor's connection by then, each way.
     places: HashMap<(i32, u64), Vec<Object>>,
@@ -87,7 +89,9 @@ impl Objects {
                 self.descriptors.entry((object.pid, object.start)).or_default().push(object.clone());
             }
             ObjectKind::Variable => {
-                self.variables.insert((object.pid, object.start), object.name.clone());
+                if self.variables.insert((object.pid, object.start), object.name.clone()).is_none() {
+                    self.same_names.entry(object.name.clone()).or_default().push((object.pid, object.start));
+                }
             }
             ObjectKind::Written | ObjectKind::Read => {
                 self.places.entry((object.pid, object.start)).or_default().push(object.clone());
@@ -185,9 +189,16 @@ impl Objects {
         self.lineage(pid).into_iter().find_map(find).map(|lock| lock.name.as_str())
     }
 
-    /// The variable in which the lock at this address lies.
-    pub fn variable(&self, pid: i32, address: u64) -> Option<&str> {
-        self.lineage(pid).into_iter().find_map(|pid| self.variables.get(&(pid, address))).map(String::as_str)
+    /// The variable in which the lock at this address lies, with its process where others have one of that name. `None` where the
+    /// name does not tell it from others.
+    pub fn variable(&self, pid: i32, address: u64) -> Option<Cow<'_, str>> {
+        let name = self.variables.get(&(pid, address))?;
+        let same = &self.same_names[name];
+        let is_ambiguous = same.iter().filter(|(of, _)| *of == pid).count() > 1;
+        if is_ambiguous || self.locks.iter().any(|lock| lock.name == *name) {
+            return None;
+        }
+        Some(if same.len() == 1 { name.into() } else { format!("{name} of {}", self.name(pid, u64::MAX)).into() })
     }
 
     /// Names of all registered locks, each once.

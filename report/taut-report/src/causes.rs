@@ -9,7 +9,9 @@ pub(crate) fn phrase(cause: Cause, detail: &str) -> String {
         Cause::Lock if !detail.is_empty() => return format!("the lock {detail}"),
         Cause::Preempted if !detail.is_empty() => return format!("preemption {detail}"),
         Cause::Wakeup if detail.is_empty() => return "the CPU's way out of idle".to_owned(),
-        Cause::TimerSlack if !detail.is_empty() => return detail.to_owned(),
+        Cause::TimerSlack if detail.starts_with("timer interrupt came late") => {
+            return detail.replacen("timer interrupt came late", "a timer interrupt that came late", 1);
+        }
         other => noun(other),
     };
     match party(cause, detail) {
@@ -69,5 +71,7 @@ mod tests {
         assert_eq!(phrase(Cause::Preempted, "by hog/30"), "preemption by hog/30");
         assert_eq!(phrase(Cause::Wakeup, "mostly by hog/30"), "waiting for a CPU (mostly by hog/30)");
         assert_eq!(phrase(Cause::Syscall, "recvfrom"), "system calls (recvfrom)");
+        assert_eq!(phrase(Cause::TimerSlack, "timer interrupt came late"), "a timer interrupt that came late");
+        assert_eq!(phrase(Cause::TimerSlack, "in sleeper/12"), "timer slack (in sleeper/12)");
     }
 }

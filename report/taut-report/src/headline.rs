@@ -35,11 +35,12 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
     let mut finding: Vec<String> = failure(analysis).into_iter().collect();
     if let Some(loops) = crate::loops::headline(analysis) {
         finding.push(loops);
-        return Headline { finding, next: analysis.chains.iter().find_map(next), more: Vec::new() };
+        let more = busy(analysis).into_iter().collect();
+        return Headline { finding, next: analysis.chains.iter().find_map(next), more };
     }
     let Some(chain) = analysis.chains.first() else {
         finding.push(without_chains(analysis));
-        return Headline { finding, next: None, more: Vec::new() };
+        return Headline { finding, next: None, more: busy(analysis).into_iter().collect() };
     };
     finding.push(lateness(chain));
     finding.extend([why_late(chain), without_it(chain), ended(chain)].into_iter().flatten());
@@ -64,9 +65,9 @@ fn starts(chain: &Chain) -> Option<String> {
         0 => String::new(),
         n => format!(", and {} of its periods {} missing", count(n), if n == 1 { "is" } else { "are" }),
     };
-    let cause = worst.pieces.first().map_or(String::new(), |piece| {
-        let detail = chain.explained.named(&piece.detail);
-        format!(", for {}", causes::phrase(piece.cause, &detail))
+    let known = worst.pieces.first().filter(|piece| piece.cause != Cause::Unknown);
+    let cause = known.map_or(String::new(), |piece| {
+        format!(", because of {}", causes::phrase(piece.cause, &chain.explained.named(&piece.detail)))
     });
     let of = chain.points.iter().find(|point| !point.is_due).or(chain.points.first());
     let of = of.map_or("the chain", |point| point.name.as_str());
@@ -82,7 +83,7 @@ fn starts(chain: &Chain) -> Option<String> {
 fn busy(analysis: &Analysis) -> Option<String> {
     let share = analysis.totals.cpu_pressure?;
     Some(format!(
-        "In {:.0} % of the time some thread of this machine waited for a CPU: the load of other programs is in these figures.",
+        "In {:.0} % of the time some thread of this machine waited for a CPU, of this program or of another.",
         100.0 * share
     ))
 }

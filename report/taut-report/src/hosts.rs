@@ -106,8 +106,8 @@ fn stated_sentence((stated, used): (Stated, Use), [a, b]: [&str; 2]) -> Option<S
     let bound = words::scaled(stated.bound_ns as f64);
     match used {
         Use::Narrows => Some(format!(
-            "{a} ↔ {b}: chronyd on both states that CLOCK_REALTIME is right, together to ± {bound}: with it the clocks' bound is narrower than by \
-             the messages alone"
+            "{a} ↔ {b}: chronyd on both states that CLOCK_REALTIME is right, together to ± {bound}: the clocks' bound is from that and from the \
+             messages"
         )),
         Use::NotNeeded => None,
         Use::Contradicted(by_ns) => {

@@ -113,6 +113,8 @@ struct Recording {
     kernel_source: String,
     /// Bound on the error between the stamps' counter and CLOCK_MONOTONIC.
     clock_error_ns: Option<f64>,
+    /// Share of the time in which some thread of the machine waited for a CPU (0..1), if it is half of the time or more.
+    cpu_pressure: Option<f64>,
     start_realtime_ns: u64,
     /// False when the recorder was killed before it could finish.
     finished: bool,
@@ -314,6 +316,7 @@ fn recording(analysis: &Analysis) -> Recording {
         tier_reason: info.tier_reason.clone(),
         kernel_source: info.kernel_source.clone(),
         clock_error_ns: totals.clock_error_ns,
+        cpu_pressure: totals.cpu_pressure,
         start_realtime_ns: info.start_realtime_ns,
         finished: ending.is_some(),
         exit_code: ending.and_then(|e| e.exit_code),

@@ -61,6 +61,7 @@ fn callbacks(ros: &RosFigures) -> Table {
         let function = of.function.as_deref().map_or(Cell::Missing, Cell::text);
         table.row([Cell::text(of.name.as_str()), function, Cell::Count(of.duration.n), p50, max]);
     }
+    table.without_missing();
     table
 }
 

@@ -110,6 +110,9 @@ impl Objects {
         let known = self.processes.entry(pid).or_default();
         let image = Image::of(pid);
         if known.image != image {
+            if known.looks > 0 {
+                self.waits.forget_addresses();
+            }
             *known = Known { image, ..Known::default() };
         }
         if now_ns < known.next_look_ns {
@@ -131,7 +134,7 @@ impl Objects {
                 told.push(object(ObjectKind::Gil, start, size, name));
             }
         }
-        let locks = self.waits.look_up(pid, &mut known.locks);
+        let locks = self.waits.look_up(pid, &mut known.locks, now_ns);
         told.extend(locks.into_iter().map(|(address, name)| object(ObjectKind::Variable, address, 0, name)));
         let count = process.fd_count().unwrap_or(0);
         if count > DESCRIPTORS_MAX {

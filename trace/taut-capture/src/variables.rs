@@ -8,16 +8,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 use procfs::process::{MMapPath, MemoryMap, MemoryMaps};
 use taut_recording::{KernelBatch, KernelEvent};
 
 use crate::{plain, proc, profile::symbols::readable};
 
-/// Waits that no process was found for yet.
+/// Waits between two rounds, and places whose names are kept.
 const WAITS_MOST: usize = 4096;
-/// Printing the mappings takes the lock that the process needs for each page fault: so many times of one program at most.
+/// Words that were noticed once, and are passed over.
+const SEEN_MOST: usize = 1 << 16;
+/// Printing the mappings takes the lock that the process needs for each page fault: so many times of one program, and then seldom.
 const LOOKS_MOST: u32 = 16;
+const LATER_NS: u64 = 10_000_000_000;
+/// Of files that claim more nothing is read: any user can make one.
+const FILE_MOST: u64 = 2 << 30;
+const SYMBOLS_MOST: u64 = 64 << 20;
 /// Operations of futex(2), without the private and clock bits.
 const OPERATION: u64 = 0x7f;
 /// FUTEX_WAIT and FUTEX_WAIT_BITSET.
@@ -33,9 +39,12 @@ const PAGE: u64 = 0xfff;
 /// Words in which threads waited as for a lock.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// By thread, as they came.
+    /// By thread, since the last round.
     new: HashSet<(i32, u64)>,
+    seen: HashSet<(i32, u64)>,
     of_processes: HashMap<i32, HashSet<u64>>,
+    /// Names by device, inode and offset: processes share programs and libraries.
+    names: HashMap<(u64, u64, u64), Option<String>>,
 }
 
 /// What was looked up in one program.
@@ -43,6 +52,7 @@ pub(crate) struct Waits {
 pub(crate) struct Tried {
     addresses: HashSet<u64>,
     looks: u32,
+    next_ns: u64,
 }
 
 /// Where a word lies: in this file, so many bytes behind the lowest address that it is mapped at.
@@ -61,7 +71,10 @@ impl Waits {
                 && is_for_a_lock(batch.arg2[at] as u64)
                 && self.new.len() < WAITS_MOST
             {
-                self.new.insert((batch.tid[at], batch.arg1[at] as u64));
+                let wait = (batch.tid[at], batch.arg1[at] as u64);
+                if self.seen.insert(wait) {
+                    self.new.insert(wait);
+                }
             }
         }
     }
@@ -75,16 +88,27 @@ impl Waits {
             }
         }
         self.of_processes.retain(|pid, _| pids.binary_search(pid).is_ok());
+        if self.seen.len() >= SEEN_MOST {
+            self.seen.clear();
+        }
+    }
+
+    /// A process executes another program: its addresses mean something else.
+    pub fn forget_addresses(&mut self) {
+        self.seen.clear();
     }
 
     /// New words of a process that lie in variables, with their names.
-    pub fn look_up(&mut self, pid: i32, tried: &mut Tried) -> Vec<(u64, String)> {
-        let mut addresses = self.of_processes.remove(&pid).unwrap_or_default();
-        addresses.retain(|address| !tried.addresses.contains(address));
-        if addresses.is_empty() || tried.looks >= LOOKS_MOST {
+    pub fn look_up(&mut self, pid: i32, tried: &mut Tried, now_ns: u64) -> Vec<(u64, String)> {
+        if tried.looks >= LOOKS_MOST && now_ns < tried.next_ns {
             return Vec::new();
         }
-        tried.looks += 1;
+        let mut addresses = self.of_processes.remove(&pid).unwrap_or_default();
+        addresses.retain(|address| !tried.addresses.contains(address));
+        if addresses.is_empty() {
+            return Vec::new();
+        }
+        (tried.looks, tried.next_ns) = (tried.looks + 1, now_ns + LATER_NS);
         let Some(maps) = proc::parsed::<MemoryMaps>(format!("/proc/{pid}/maps")) else { return Vec::new() };
         let mut by_file: HashMap<PathBuf, Vec<(u64, u64)>> = HashMap::new();
         for address in addresses {
@@ -93,8 +117,23 @@ impl Waits {
                 by_file.entry(file).or_default().push((address, offset));
             }
         }
-        let seen = |file: &Path| PathBuf::from(format!("/proc/{pid}/root{}", file.display()));
-        by_file.iter().flat_map(|(file, words)| names(&seen(file), words)).collect()
+        let mut found = Vec::new();
+        for (file, words) in by_file {
+            let path = PathBuf::from(format!("/proc/{pid}/root{}", file.display()));
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            let key = |offset| (metadata.dev(), metadata.ino(), offset);
+            let new: Vec<u64> =
+                words.iter().map(|(_, at)| *at).filter(|at| !self.names.contains_key(&key(*at))).collect();
+            if self.names.len() + new.len() > WAITS_MOST {
+                self.names.clear();
+            }
+            let names =
+                if new.is_empty() || metadata.size() > FILE_MOST { HashMap::new() } else { names(&path, new.clone()) };
+            self.names.extend(new.iter().map(|at| (key(*at), names.get(at).cloned())));
+            let name = |(address, at): &(u64, u64)| Some((*address, self.names.get(&key(*at))?.clone()?));
+            found.extend(words.iter().filter_map(name));
+        }
+        found
     }
 }
 
@@ -122,33 +161,31 @@ fn place(maps: &[MemoryMap], address: u64) -> Option<Place> {
     Some(Place { offset: address - lowest.address.0, file })
 }
 
-/// The variables of the file in which the words lie, (address, offset) each; of one that is no longer the process's none.
-fn names(file: &Path, words: &[(u64, u64)]) -> Vec<(u64, String)> {
-    if !fs::metadata(file).is_ok_and(|metadata| metadata.size() > 0) {
-        return Vec::new();
-    }
-    // Only the tables are read, not the megabytes of code.
-    let Ok(cache) = plain::open(file).map(object::ReadCache::new) else { return Vec::new() };
-    let Ok(file) = object::File::parse(&cache) else { return Vec::new() };
-    let Some(lowest) = file.segments().map(|segment| segment.address() & !PAGE).min() else { return Vec::new() };
+/// The variables of the file in which words lie, by their offsets.
+fn names(file: &Path, mut offsets: Vec<u64>) -> HashMap<u64, String> {
+    offsets.sort_unstable();
     let mut found = HashMap::new();
-    for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        if symbol.kind() != SymbolKind::Data || symbol.size() == 0 {
-            continue;
-        }
+    // Only the tables are read, not the megabytes of code.
+    let Ok(cache) = plain::open(file).map(object::ReadCache::new) else { return found };
+    let Ok(file) = object::File::parse(&cache) else { return found };
+    let is_too_large = |table| file.section_by_name(table).is_some_and(|section| section.size() > SYMBOLS_MOST);
+    if [".symtab", ".dynsym", ".strtab"].into_iter().any(is_too_large) {
+        return found;
+    }
+    let Some(lowest) = file.segments().map(|segment| segment.address() & !PAGE).min() else { return found };
+    for symbol in file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.kind() == SymbolKind::Data) {
         let Some(start) = symbol.address().checked_sub(lowest) else { continue };
-        for (address, offset) in words {
-            if offset.wrapping_sub(start) < symbol.size()
-                && let Ok(name) = symbol.name()
-            {
-                found.entry(*address).or_insert_with(|| match offset - start {
-                    0 => readable(name),
-                    within => format!("{}+{within:#x}", readable(name)),
-                });
-            }
+        let first = offsets.partition_point(|offset| *offset < start);
+        let within = offsets[first..].iter().take_while(|offset| **offset - start < symbol.size());
+        for offset in within {
+            let Ok(name) = symbol.name() else { break };
+            found.entry(*offset).or_insert_with(|| match offset - start {
+                0 => readable(name),
+                within => format!("{}+{within:#x}", readable(name)),
+            });
         }
     }
-    found.into_iter().collect()
+    found
 }
 
 #[cfg(test)]
@@ -209,12 +246,13 @@ mod tests {
             let (mut waits, mut tried) = (Waits::default(), Tried::default());
             addresses.iter().for_each(|address| waits.notice(&wait(pid, *address, 0x80, 2)));
             waits.settle(&[pid]);
-            let mut found = waits.look_up(pid, &mut tried);
+            let mut found = waits.look_up(pid, &mut tried, 1);
             found.sort_by_key(|(_, name)| name.clone());
             assert_eq!(found, [(addresses[0], "bus_lock".into()), (addresses[1], "state+0x8".into())], "{how:?}");
+            waits.forget_addresses();
             addresses.iter().for_each(|address| waits.notice(&wait(pid, *address, 0x80, 2)));
             waits.settle(&[pid]);
-            assert!(waits.look_up(pid, &mut tried).is_empty(), "looked up twice");
+            assert!(waits.look_up(pid, &mut tried, 2).is_empty(), "looked up twice");
             child.kill().unwrap();
             child.wait().unwrap();
         }

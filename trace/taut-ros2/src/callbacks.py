@@ -77,8 +77,15 @@ def is_of_rclpy(callback):
 def name_of(callback):
     callback = function_of(callback)
     name = getattr(callback, "__qualname__", None) or type(callback).__qualname__
-    module = getattr(callback, "__module__", None) or type(callback).__module__
-    return f"{module}.{name}"[:500]
+    return f"{module_of(callback)}.{name}"[:500]
+
+
+def module_of(callback):
+    # A coroutine does not say its module; its frame is gone once it has ended.
+    frame = getattr(callback, "cr_frame", None)
+    if frame is not None:
+        return frame.f_globals.get("__name__", "")
+    return getattr(callback, "__module__", None) or type(callback).__module__
 
 
 async def run_of(coroutine, handle, number):
@@ -297,7 +304,7 @@ def wrap_tasks(executor_class, node_class, add=add, schedule_task=schedule_task)
 
     def handle_of(executor, callback):
         function, node = function_of(callback), node_of(executor, function_of(callback))
-        name = name_of(callback).removeprefix(f"{getattr(function, '__module__', '')}.")
+        name = name_of(callback).removeprefix(f"{module_of(function)}.")
         if (node, name) not in handles_of_tasks:
             handles_of_tasks[node, name] = next(handles)
             add(NODE_CALLBACK, handles_of_tasks[node, name], node, f"task {name}")

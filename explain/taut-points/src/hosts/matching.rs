@@ -239,7 +239,8 @@ fn narrowed(crossings: &[Crossing], alignment: Alignment, stated: Stated) -> (Al
     let Stated { at_ns, offset_ns, bound_ns } = stated;
     let (low_ns, high_ns) = (offset_ns.saturating_sub(bound_ns), offset_ns.saturating_add(bound_ns));
     let Some(knot) = alignment.knot(at_ns) else { return (alignment, Use::NotNeeded) };
-    let apart_ns = [knot.low_ns.map(|low| low - high_ns), knot.high_ns.map(|high| low_ns - high)];
+    let apart_ns =
+        [knot.low_ns.map(|low| low.saturating_sub(high_ns)), knot.high_ns.map(|high| low_ns.saturating_sub(high))];
     let apart_ns = apart_ns.into_iter().flatten().max().unwrap_or(0);
     if apart_ns > 0 {
         return (alignment, Use::Contradicted(apart_ns));

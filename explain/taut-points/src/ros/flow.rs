@@ -290,7 +290,9 @@ impl<'a> Flow<'a> {
                 let called = callback.zip(self.due_ns(&row));
                 let all = &mut self.of(thread).called;
                 all.retain(|(other, _)| Some(*other) != callback);
-                all.truncate(MOST_NESTED);
+                if all.len() >= MOST_NESTED {
+                    all.remove(0);
+                }
                 all.extend(called);
                 self.begin_at_take(thread, callback, time_ns);
             }
@@ -1084,7 +1086,8 @@ impl<'a> Flow<'a> {
         }
         self.leave_under_way();
         for arrived in std::mem::take(&mut self.aside).into_values().flatten() {
-            arrived.messages.iter().for_each(|message| self.outcome(0, *message, arrived.ready_ns, self.ended_early));
+            // Taken, and not begun: it waits for its turn.
+            arrived.messages.iter().for_each(|message| self.outcome(0, *message, arrived.ready_ns, self.in_flight));
         }
         for answered in std::mem::take(&mut self.answered).into_values().flatten() {
             answered.messages.iter().for_each(|message| self.outcome(0, *message, answered.time_ns, self.ended_early));

@@ -135,7 +135,9 @@ fn chains(analysis: &Analysis, view: View<'_>) -> Vec<Section> {
     };
     let mut sections = Vec::new();
     if told.len() > MOST_TOLD && !matches!(view, View::Explanation(asked) if is_asked(asked)) {
-        let text = format!("The first {MOST_TOLD} have a section each; a page (--format html) has all.");
+        let text = format!(
+            "The first {MOST_TOLD} and declared ones have a section each; a page (--format html) has all of them."
+        );
         let blocks = vec![tables::overview(&told).into(), Block::Text(text.into())];
         sections.push(Section::new(1, "Chains", blocks).shown(Show::Text));
         told = told

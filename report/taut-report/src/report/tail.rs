@@ -100,8 +100,7 @@ fn excess(chain: &Chain) -> Option<Lanes> {
     let messages = explained.tail_messages.max(1);
     let total = explained.by_cause.iter().map(|share| share.excess_ns).sum::<u64>() as f64 / messages as f64;
     let mut item = LaneItem {
-        title: format!("A message of the tail is slower than a typical one by {} on average", words::scaled(total))
-            .into(),
+        title: format!("The excess of a message of the tail is {} on average", words::scaled(total)).into(),
         to_ns: total.max(0.0) as u64,
         ..LaneItem::default()
     };
@@ -238,8 +237,9 @@ fn by_hop(chain: &Chain) -> Option<Table> {
 /// "2.0 % of the messages (40) take 3.20 ms (3.00 to 3.40): lock calib_mutex 98 % of what they exceed typical ones by".
 fn mode(mode: &Mode) -> String {
     let cause = |of: &ModeCause| {
-        let detail = if of.detail.is_empty() { String::new() } else { format!(" {}", of.detail) };
-        format!("{}{detail} {:.0} %", of.cause.word(), 100.0 * of.share)
+        let party = causes::party(of.cause, &of.detail);
+        let space = if party.is_empty() { "" } else { " " };
+        format!("{}{space}{party} {:.0} %", of.cause.word(), 100.0 * of.share)
     };
     let causes: Vec<String> = mode.causes.iter().map(cause).collect();
     format!(
@@ -320,9 +320,10 @@ fn predictions(explained: &Explained) -> Vec<Section> {
         }
         false => "Each row assumes that nothing else takes the cause's place",
     };
-    table.caption = match of {
-        Some(_) => format!("{assumed}. Undecided: the interval holds {named} as measured"),
-        None => assumed.to_owned(),
+    let is_undecided = explained.predictions.iter().any(|found| found.sure_gain() <= 0.0);
+    table.caption = match is_undecided {
+        true => format!("{assumed}. Undecided: the interval holds {named} as measured"),
+        false => assumed.to_owned(),
     }
     .into();
     let quantiles = [0.5, 0.95, 0.99];
