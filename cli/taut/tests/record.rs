@@ -370,8 +370,10 @@ fn a_session_has_one_recorder_and_the_second_names_the_first() {
         .unwrap();
     wait_until("the first", || session.join("recorder").exists());
     let robot = || {
-        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.id())).unwrap();
-        children.split_whitespace().next().map(str::to_owned)
+        // Of whichever thread started it.
+        let threads = std::fs::read_dir(format!("/proc/{}/task", first.id())).unwrap().flatten();
+        let children = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+        children.flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).next()
     };
     wait_until("the robot", || robot().is_some());
     let who = format!("process {}, which writes", first.id());
