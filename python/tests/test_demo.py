@@ -43,11 +43,28 @@ def test_a_failed_robot_is_said_first_and_by_the_exit_code(
     assert sentence.startswith("The recorded program failed: it ended with exit code 1."), sentence
 
 
-def test_the_controller_of_reach_is_real_time_for_those_who_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo.os, "geteuid", lambda: 0)
-    assert demo.real_time() == ("--priority", "fifo")
-    monkeypatch.setattr(demo.os, "geteuid", lambda: 1000)
-    assert demo.real_time() == ()
+ASKED = """
+import os, sys
+from taut import demo
+
+if sys.argv[1] == "nobody":
+    os.setuid(65534)
+said = demo.real_time()
+try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(demo.FIFO_MOST))
+except PermissionError:
+    may = False
+else:
+    may = True
+print(said == (("--priority", "fifo") if may else ()), may)
+"""
+
+
+def test_the_controller_of_reach_is_real_time_for_those_who_may() -> None:
+    for user in ["self", "nobody"] if os.geteuid() == 0 else ["self"]:
+        done = subprocess.run([sys.executable, "-c", ASKED, user], capture_output=True, text=True, check=True)
+        right, may = done.stdout.split()
+        assert right == "True" and (user == "self" or may == "False"), done.stdout
 
 
 def test_a_missing_package_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
