@@ -177,8 +177,8 @@ test("two recordings stand side by side, then each by itself", async () => {
   const { browser, page, trouble } = await open(new URL("../../../target/comparison-report.html", import.meta.url).pathname);
   try {
     assert.match(await page.locator(".headline").first().textContent(), /source.*right/);
-    const ends = page.locator("table", { hasText: "ended so" }).first();
-    assert.deepEqual(await ends.locator("thead th").allTextContents(), ["ended so", "source", "right"]);
+    const ends = page.locator("table", { has: page.getByRole("columnheader", { name: "outcome" }) }).first();
+    assert.deepEqual(await ends.locator("thead th").allTextContents(), ["outcome", "source", "right"]);
     assert.match(await ends.locator("tr", { hasText: "in silence" }).textContent(), /2.101.*0 \(0/s);
     const figures = await page.locator("main > .charts > figure:has(.plot)").all();
     assert.equal(figures.length, 2);
