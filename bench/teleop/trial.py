@@ -20,7 +20,7 @@ import motion
 NO_EVIDENCE, ATTEMPTS_MAX = 4, 4
 """The loop's exit code where the machine could not run the arms; such a run is repeated."""
 SLOWEST, START_S, END_S = 3.0, 120.0, 30.0
-"""A run may take so many times its duration, and so long to start beside hogs, and to end once it is asked to."""
+"""A run may take SLOWEST times its duration, START_S seconds to start beside hogs, and END_S seconds to end after SIGTERM."""
 SILENT = ("queue_overflow", "validator_timing_bug", "not_executed")
 """The ledger's reasons that nobody is told of."""
 SPLIT = ["--arrangement", "split", "--receiver", "framed", "--validator", "clamp", "--guard", "taut"]

@@ -63,6 +63,15 @@ impl Cause {
         ]
     };
 
+    /// Which thread, lock or descriptor it is about, as a reader has it after the cause's name. The thread that had the CPU is not the
+    /// waker: "while hog/30 ran", and not "by hog/30".
+    pub fn party(self, detail: &str) -> String {
+        match (self, detail.strip_prefix("by ")) {
+            (Cause::Wakeup, Some(thread)) => format!("while {thread} ran"),
+            _ => detail.to_owned(),
+        }
+    }
+
     /// The word in reports, files and `--hypothesis`.
     pub fn word(self) -> &'static str {
         match self {

@@ -197,11 +197,7 @@ fn evidence(share: &CauseShare, against: &str, explained: &Explained) -> String 
         Cause::Lock => share,
         cause => whole(explained, cause).unwrap_or(share),
     };
-    // A thread that had the CPU woke nobody.
-    let party = match (share.cause, share.detail.strip_prefix("by ")) {
-        (Cause::Wakeup, Some(thread)) => format!("while {thread} ran"),
-        _ => share.detail.clone(),
-    };
+    let party = share.cause.party(&share.detail);
     let most = match party.is_empty() || share.cause == Cause::Lock {
         true => String::new(),
         false if share.tail_share > 0.95 * all.tail_share => format!(" ({party})"),

@@ -156,7 +156,7 @@ impl Replay {
                     from_ns: from.time_ns,
                     to_ns: to.time_ns,
                     away_ns,
-                    // Who has a CPU alone leaves it to nobody; and what was before the thread took the message is no part of the step.
+                    // A thread that has its CPU alone does not leave it to another. Time before the thread took the message is not part of the step.
                     off_ns: match server(to.tid) {
                         alone if alone == to.tid => 0,
                         shared => {

@@ -128,7 +128,7 @@ impl Turner {
             let latest_ns = self.windows[host].latest_ns;
             let Some(ahead_ns) = self.time(host, latest_ns).map(|at_ns| at_ns.saturating_sub(since_ns)) else { return };
             let since_ns = if self.hosts.is_some() { latest_ns.saturating_sub(ahead_ns) } else { since_ns };
-            // A host whose stream is slower than its recording holds up the others, but not for ever.
+            // A host whose stream is slower than its recording delays the others by at most this time.
             let longest_ns = latest_ns.saturating_sub(LONGEST_LAG_NS);
             self.windows[host].forget(since_ns.saturating_sub(HORIZON_NS).max(longest_ns));
         }

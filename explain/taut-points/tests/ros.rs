@@ -19,6 +19,15 @@ impl Robot {
         Robot::of("/image")
     }
 
+    /// The same with a detector that subscribes to it, with a queue of this depth.
+    fn with_detector(depth: u64) -> Robot {
+        let mut robot = Robot::new();
+        robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
+        robot.object(2, RosObjectKind::Subscription, 2, 1, depth, "/image");
+        robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+        robot
+    }
+
     /// The same with this topic.
     fn of(topic: &str) -> Robot {
         let mut robot = Robot { records: Vec::new() };
@@ -236,10 +245,7 @@ fn what_came_to_a_callback_before_the_next_one_was_there_ended_there() {
 #[test]
 fn what_a_callback_schedules_goes_on_in_that_run_of_the_scheduled_callback() {
     const SCHEDULED: u64 = 4;
-    let mut robot = Robot::new();
-    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
-    robot.object(2, RosObjectKind::Subscription, 2, 1, 2, "/image");
-    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    let mut robot = Robot::with_detector(2);
     robot.object(2, RosObjectKind::NodeCallback, 9, 1, 0, "action /turn execute");
     for n in 1..=100 {
         let at = n * 10 * MS;
@@ -274,10 +280,7 @@ fn what_a_callback_schedules_goes_on_in_that_run_of_the_scheduled_callback() {
 /// A callback of rclpy makes a task and goes on by itself, or awaits it.
 #[test]
 fn a_task_is_a_chain_beside_that_of_the_callback_that_made_it() {
-    let mut robot = Robot::new();
-    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
-    robot.object(2, RosObjectKind::Subscription, 2, 1, 2, "/image");
-    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    let mut robot = Robot::with_detector(2);
     robot.object(2, RosObjectKind::NodeCallback, 9, 1, 0, "task Detector.look_up");
     for n in 1..=100 {
         let at = n * 10 * MS;
@@ -338,10 +341,7 @@ fn a_coroutine_runs_with_what_was_taken_for_it_and_is_one_run_of_several_steps()
     const COROUTINE: u64 = 8;
     const RESUMED: u64 = 2;
     const SUSPENDED: u64 = 1;
-    let mut robot = Robot::new();
-    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
-    robot.object(2, RosObjectKind::Subscription, 2, 1, 10, "/image");
-    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    let mut robot = Robot::with_detector(10);
     for n in (2..=100).step_by(2) {
         let at = n * 10 * MS;
         let mut rows = vec![

@@ -5,6 +5,7 @@
 //! addresses that follow each other closely are therefore one.
 
 use foldhash::{HashMap, HashSet};
+use taut_recording::futex;
 
 use crate::{
     calls::Call,
@@ -16,21 +17,6 @@ use crate::{
 
 /// Two futex waits of one thread on the runtime within this time are one wait for the GIL.
 const MERGE_NS: u64 = 200_000;
-/// What the word of a mutex holds while others wait for it, and nothing else does: "locked, with waiters" in glibc and in
-/// Rust's standard library (Drepper, Futexes Are Tricky) …
-const CONTENDED: u32 = 2;
-/// … and in musl, whose word has this bit besides the owner, or EBUSY where none is noted.
-const CONTENDED_BIT: u32 = 1 << 31;
-
-/// Operations of futex(2), without the private and clock bits.
-const OPERATION: u32 = 0x7f;
-const WAIT: u32 = 0;
-const WAKE: u32 = 1;
-const LOCK_PI: u32 = 6;
-const WAIT_BITSET: u32 = 9;
-const WAKE_BITSET: u32 = 10;
-const LOCK_PI2: u32 = 13;
-
 /// What the futex calls of the recorded threads say.
 #[derive(Default)]
 pub struct Futexes {
@@ -118,12 +104,12 @@ impl Futexes {
 impl SystemCall {
     /// Whether it waits for a futex, and does not wake who waits.
     pub fn is_futex_wait(&self) -> bool {
-        self.id.kind() == Call::Futex && matches!(self.arg1 & OPERATION, WAIT | WAIT_BITSET | LOCK_PI | LOCK_PI2)
+        self.id.kind() == Call::Futex && (futex::is_wait(self.arg1) || futex::is_lock(self.arg1))
     }
 }
 
 fn is_wake(call: &SystemCall) -> bool {
-    call.id.kind() == Call::Futex && matches!(call.arg1 & OPERATION, WAKE | WAKE_BITSET)
+    call.id.kind() == Call::Futex && futex::is_wake(call.arg1)
 }
 
 /// Stretches from the first call's start to the last one's end, of calls that follow each other closely.
@@ -166,8 +152,8 @@ fn gather(pid: i32, calls: &[SystemCall], evidence: &mut HashMap<(i32, u64), Evi
     for call in calls {
         if call.is_futex_wait() {
             let found = evidence.entry((pid, call.arg0)).or_default();
-            found.is_owned |= matches!(call.arg1 & OPERATION, LOCK_PI | LOCK_PI2);
-            found.is_other |= call.value != CONTENDED && call.value & CONTENDED_BIT == 0;
+            found.is_owned |= futex::is_lock(call.arg1);
+            found.is_other |= !futex::is_contended(call.value);
             found.waited_again += u32::from(!waiting.insert(call.arg0));
         } else if is_wake(call) && waiting.remove(&call.arg0) {
             evidence.entry((pid, call.arg0)).or_default().released += 1;

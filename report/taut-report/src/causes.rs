@@ -14,17 +14,9 @@ pub(crate) fn phrase(cause: Cause, detail: &str) -> String {
         }
         other => noun(other),
     };
-    match party(cause, detail) {
+    match cause.party(detail) {
         detail if detail.is_empty() => what.to_owned(),
         detail => format!("{what} ({detail})"),
-    }
-}
-
-/// Who or what it is about, below its cause: a thread that had the CPU did not wake anybody.
-pub(crate) fn party(cause: Cause, detail: &str) -> String {
-    match (cause, detail.strip_prefix("by ")) {
-        (Cause::Wakeup, Some(thread)) => format!("while {thread} ran"),
-        _ => detail.to_owned(),
     }
 }
 
@@ -66,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_had_the_cpu_woke_nobody() {
+    fn the_thread_that_had_the_cpu_is_not_the_waker() {
         assert_eq!(phrase(Cause::Wakeup, "by hog/30"), "waiting for a CPU (while hog/30 ran)");
         assert_eq!(phrase(Cause::Preempted, "by hog/30"), "preemption by hog/30");
         assert_eq!(phrase(Cause::Wakeup, "mostly by hog/30"), "waiting for a CPU (mostly by hog/30)");

@@ -194,7 +194,7 @@ fn why_late(chain: &Chain) -> Option<String> {
         // Of one party alone the share is the cause's.
         Some(of) if of.tail_share > 0.95 * top.tail_share => causes::phrase(top.cause, &explained.named(&of.detail)),
         Some(of) => {
-            let party = causes::party(top.cause, &explained.named(&of.detail));
+            let party = top.cause.party(&explained.named(&of.detail));
             format!("{} ({} {party})", causes::noun(top.cause), percent(of.tail_share))
         }
         None => causes::noun(top.cause).to_owned(),

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
+use object::{Object as _, ObjectSymbol as _};
 use procfs::{
     net::{TcpNetEntry, UdpNetEntry, UnixNetEntries},
     process::{FDTarget, MMapPath, MemoryMaps, Process, Status},
@@ -19,7 +19,7 @@ use taut_recording::{KernelBatch, Object, ObjectKind};
 use crate::{
     plain, proc,
     sockets::{Owner, Place},
-    variables::{Tried, Waits},
+    variables::{Tried, Waits, lowest},
 };
 
 /// Between two looks at one process.
@@ -126,16 +126,16 @@ impl Objects {
             };
         let Ok(process) = Process::new(pid) else { return (Vec::new(), None) };
         let mut told = Vec::new();
-        let object = |kind, start, size, name| Object { time_ns: now_ns, pid, kind, start, size, name };
+        let object = |time_ns, kind, start, size, name| Object { time_ns, pid, kind, start, size, name };
         if !known.has_runtime && known.may_have_mapped_code(&process) {
             self.maps_read += 1;
             if let Some((start, size, name)) = runtime(&process, &mut self.symbols) {
                 known.has_runtime = true;
-                told.push(object(ObjectKind::Gil, start, size, name));
+                told.push(object(now_ns, ObjectKind::Gil, start, size, name));
             }
         }
         let locks = self.waits.look_up(pid, &mut known.locks, now_ns);
-        told.extend(locks.into_iter().map(|(address, name)| object(ObjectKind::Variable, address, 0, name)));
+        told.extend(locks.into_iter().map(|(address, name)| object(now_ns, ObjectKind::Variable, address, 0, name)));
         let count = process.fd_count().unwrap_or(0);
         if count > DESCRIPTORS_MAX {
             // Without the count, which changes: a warning is told once.
@@ -166,8 +166,7 @@ impl Objects {
                 FDTarget::AnonInode(kind) => kind.trim_matches(['[', ']']).to_owned(),
                 other => format!("{other:?}"),
             };
-            let object = object(ObjectKind::Descriptor, info.fd as u64, 0, name);
-            told.push(Object { time_ns: seen_ns, ..object });
+            told.push(object(seen_ns, ObjectKind::Descriptor, info.fd as u64, 0, name));
             known.descriptors.insert(info.fd, info.target);
         }
         told.extend(known.look_at_sockets(pid));
@@ -258,9 +257,7 @@ fn symbol_in(path: &Path) -> Option<Symbol> {
     let cache = object::ReadCache::new(plain::open(path).ok()?);
     let file = object::File::parse(&cache).ok()?;
     let symbol = file.dynamic_symbols().chain(file.symbols()).find(|s| s.name() == Ok("_PyRuntime") && s.size() > 0)?;
-    // Segments are mapped from page boundaries on.
-    let lowest = file.segments().map(|segment| segment.address() & !0xfff).min()?;
-    Some(Symbol { offset: symbol.address().checked_sub(lowest)?, size: symbol.size() })
+    Some(Symbol { offset: symbol.address().checked_sub(lowest(&file)?)?, size: symbol.size() })
 }
 
 fn same(one: &FDTarget, other: &FDTarget) -> bool {

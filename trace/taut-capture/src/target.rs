@@ -229,6 +229,14 @@ fn pipe() -> Result<(File, File), Error> {
 mod tests {
     use super::*;
 
+    /// Runs a test in a process of its own, which has this variable.
+    fn passes_by_itself(name: &str, variable: &str) {
+        let mut inner = Command::new(std::env::current_exe().unwrap());
+        let output = inner.args(["--exact", name, "--test-threads=1"]).env(variable, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    }
+
     /// In a process of its own, with no other command.
     #[test]
     fn the_thread_that_started_a_command_stays_as_long_as_it() {
@@ -251,11 +259,7 @@ mod tests {
             }
             return;
         }
-        let name = "target::tests::the_thread_that_started_a_command_stays_as_long_as_it";
-        let mut inner = Command::new(std::env::current_exe().unwrap());
-        let output = inner.args(["--exact", name, "--test-threads=1"]).env(INNER, "1").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        passes_by_itself("target::tests::the_thread_that_started_a_command_stays_as_long_as_it", INNER);
     }
 
     /// As the terminal's Ctrl-C in the moment before exec. In a process of its own, whose signals are listened to.
@@ -271,10 +275,6 @@ mod tests {
             assert_eq!(status.signal(), Some(libc::SIGINT), "{status}");
             return;
         }
-        let name = "target::tests::a_signal_to_a_command_that_is_held_reaches_it";
-        let mut inner = Command::new(std::env::current_exe().unwrap());
-        let output = inner.args(["--exact", name, "--test-threads=1"]).env(INNER, "1").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        passes_by_itself("target::tests::a_signal_to_a_command_that_is_held_reaches_it", INNER);
     }
 }

@@ -8,9 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use object::{Object, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 use procfs::process::{MMapPath, MemoryMap, MemoryMaps};
-use taut_recording::{KernelBatch, KernelEvent};
+use taut_recording::{KernelBatch, KernelEvent, futex};
 
 use crate::{plain, proc, profile::symbols::readable};
 
@@ -24,17 +24,6 @@ const LATER_NS: u64 = 10_000_000_000;
 /// Of files that claim more nothing is read: any user can make one.
 const FILE_MOST: u64 = 2 << 30;
 const SYMBOLS_MOST: u64 = 64 << 20;
-/// Operations of futex(2), without the private and clock bits.
-const OPERATION: u64 = 0x7f;
-/// FUTEX_WAIT and FUTEX_WAIT_BITSET.
-const WAIT: [u64; 2] = [0, 9];
-/// FUTEX_LOCK_PI and FUTEX_LOCK_PI2.
-const LOCK: [u64; 2] = [6, 13];
-/// What the word of a contended mutex holds, in glibc and Rust; and this bit in musl.
-const CONTENDED: u64 = 2;
-const CONTENDED_BIT: u64 = 1 << 31;
-/// Segments are mapped from page boundaries on.
-const PAGE: u64 = 0xfff;
 
 /// Words in which threads waited as for a lock.
 #[derive(Default)]
@@ -139,8 +128,8 @@ impl Waits {
 
 /// By the operation in the low half, and the value that the wait expects in the high one.
 fn is_for_a_lock(operation_and_value: u64) -> bool {
-    let (operation, value) = (operation_and_value & OPERATION, operation_and_value >> 32);
-    LOCK.contains(&operation) || WAIT.contains(&operation) && (value == CONTENDED || value & CONTENDED_BIT != 0)
+    let (operation, value) = (operation_and_value as u32, (operation_and_value >> 32) as u32);
+    futex::is_lock(operation) || futex::is_wait(operation) && futex::is_contended(value)
 }
 
 /// The file whose data hold the address: those that it was loaded with, or the zeros behind them, which are a mapping without a name.
@@ -161,6 +150,11 @@ fn place(maps: &[MemoryMap], address: u64) -> Option<Place> {
     Some(Place { offset: address - lowest.address.0, file })
 }
 
+/// The lowest address of a program or library, from which its mappings are counted: segments are mapped from page boundaries on.
+pub(crate) fn lowest<'data>(file: &impl Object<'data>) -> Option<u64> {
+    file.segments().map(|segment| segment.address() & !0xfff).min()
+}
+
 /// The variables of the file in which words lie, by their offsets.
 fn names(file: &Path, mut offsets: Vec<u64>) -> HashMap<u64, String> {
     offsets.sort_unstable();
@@ -172,7 +166,7 @@ fn names(file: &Path, mut offsets: Vec<u64>) -> HashMap<u64, String> {
     if [".symtab", ".dynsym", ".strtab"].into_iter().any(is_too_large) {
         return found;
     }
-    let Some(lowest) = file.segments().map(|segment| segment.address() & !PAGE).min() else { return found };
+    let Some(lowest) = lowest(&file) else { return found };
     for symbol in file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.kind() == SymbolKind::Data) {
         let Some(start) = symbol.address().checked_sub(lowest) else { continue };
         let first = offsets.partition_point(|offset| *offset < start);

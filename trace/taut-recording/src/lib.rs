@@ -10,6 +10,7 @@ mod damage;
 mod decoder;
 mod error;
 mod format_version;
+pub mod futex;
 mod growing;
 mod holes;
 pub mod host_numbers;

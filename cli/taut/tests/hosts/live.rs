@@ -65,5 +65,5 @@ fn two_hosts_are_on_one_screen_while_they_are_recorded() {
     let offset_s: f64 = offset_s.parse().unwrap();
     assert!((offset_s * 1e6).abs() <= bound_us + 1.0, "{clocks}");
     // The relay alone takes 400 µs both ways.
-    assert!(bound_us >= 200.0 && messages.contains(" messages to robot and "), "{clocks}");
+    assert!((200.0..5_000.0).contains(&bound_us) && messages.contains(" messages to robot and "), "{clocks}");
 }

@@ -10,7 +10,7 @@ use taut_document::{
 };
 
 use super::{View, hop_name::hop_name};
-use crate::{cause_classes, causes, headline::capital, words};
+use crate::{cause_classes, headline::capital, words};
 
 /// Causes below this share are shown together.
 const SHOWN_SHARE: f64 = 0.01;
@@ -161,7 +161,7 @@ fn by_cause(explained: &Explained) -> Table {
         let parties: Vec<&CauseShare> = explained.causes.iter().filter(|share| share.cause == cause.cause).collect();
         let word = cause.cause.word();
         if let [one] = parties[..] {
-            let name = format!("{word} {}", causes::party(cause.cause, &explained.named(&one.detail)));
+            let name = format!("{word} {}", cause.cause.party(&explained.named(&one.detail)));
             row(name.trim_end().to_owned(), 0, cause, Some(cause.messages));
             continue;
         }
@@ -174,7 +174,7 @@ fn by_cause(explained: &Explained) -> Table {
             _ => "in the chain's own threads",
         };
         for share in shown {
-            let party = || causes::party(cause.cause, &explained.named(&share.detail));
+            let party = || cause.cause.party(&explained.named(&share.detail));
             let name = if share.detail.is_empty() { own.to_owned() } else { party() };
             row(name, 1, share, Some(share.messages));
         }
@@ -237,7 +237,7 @@ fn by_hop(chain: &Chain) -> Option<Table> {
 /// "2.0 % of the messages (40) take 3.20 ms (3.00 to 3.40): lock calib_mutex 98 % of what they exceed typical ones by".
 fn mode(mode: &Mode) -> String {
     let cause = |of: &ModeCause| {
-        let party = causes::party(of.cause, &of.detail);
+        let party = of.cause.party(&of.detail);
         let space = if party.is_empty() { "" } else { " " };
         format!("{}{space}{party} {:.0} %", of.cause.word(), 100.0 * of.share)
     };

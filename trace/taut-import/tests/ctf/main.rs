@@ -175,7 +175,10 @@ fn a_chain_goes_from_timer_to_the_last_callback_over_three_processes() {
         assert_eq!(message.outcome, Some(("applied".to_owned(), end_ns)));
     }
     // Of two images the fusion uses the later.
-    assert_eq!(told.outcomes("/camera timer 10 ms"), BTreeMap::from([("applied", 10), ("superseded", 9), ("in_flight", 1)]));
+    assert_eq!(
+        told.outcomes("/camera timer 10 ms"),
+        BTreeMap::from([("applied", 10), ("superseded", 9), ("in_flight", 1)])
+    );
     assert_eq!(told.through("/plan/fusion timer 20 ms", "/driver callback /command end").len(), 10);
     let ages: Vec<&Vec<f64>> = told.values.values().collect();
     assert_eq!(ages, [&vec![9.3; 10]], "what the driver acts on is as old as the way is long");

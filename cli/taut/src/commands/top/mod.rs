@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let state = Arc::new(Mutex::new(State::default()));
     let follower = taut_live::follow(following, Arc::clone(&state));
     let follower = follower.map_err(|(path, error)| anyhow::Error::from(error).context(path.shown()))?;
-    // Recorder and follower have these files open; nobody else can make anything of them, since what is read is given back.
+    // Recorder and follower have these files open. No other program can read them whole: what was read is freed.
     subject.own.iter_mut().for_each(|own| own.folder = None);
     subject.elsewhere.iter_mut().for_each(Elsewhere::is_followed);
     let wants = |points: &[&str]| args.ros.is_empty() || args.ros.wants(points);
