@@ -37,7 +37,7 @@ Load average {min(loads):.1f} to {max(loads):.1f}: what it is above 1 is other w
 - **Analysis**: `bench/analysis`, synthetic recordings. Times are CPU time, user and system, of a program with one thread: on an idle
   machine it takes as long. The peer reads and decompresses the same file. Memory is the largest resident set.
 - **Recorder**: `bench/record`. A 1 kHz loop with 12 stamps a cycle, recorded and bare in turn; ratios of pairs with 95 % bootstrap
-  intervals. The whole file is charged to its kernel events. The events' cost is that of two threads that pass a byte to each other;
+  intervals; the recorder's start and end are in its share. Bytes: a whole file without stamps by its kernel events. The events' cost is that of two threads that pass a byte to each other;
   *unread* is an ftrace buffer with the same events that is not read.
 - **Guard**: `bench/guard`, under SCHED_FIFO; the median of the rounds' p99.99. The peer is a chain of multiplications of the same
   median length.

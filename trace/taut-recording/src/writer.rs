@@ -46,18 +46,18 @@ const MESSAGE_HEAD_BYTES: usize = 31;
 pub enum Compression {
     /// Bytes as they are: for a processor that is short of time, on a disk that is not short of room.
     None,
-    /// Half the time of zstd's level 1 for 6 % more bytes of telemetry, and 37 % more of kernel events.
+    /// 2 ns a byte of kernel events, and a quarter of their size. Telemetry in steps as sensors have them: 3 to 4 ns, 0.1 to 0.7.
     #[default]
     Zstd,
 }
 
 impl Compression {
-    /// Of zstd. Negative ones skip the coding of literals, and look for matches only at each (1 − level)th byte, which an
-    /// even step would make always the same byte of a double. The lowest finds none.
+    /// Of zstd. Negative ones skip the coding of literals, and look for matches only at each (1 − level)th byte: level 1 takes 0.1 to
+    /// 0.8 ns more a byte, of doubles that are noise six times as long. The lowest finds none.
     fn level(self) -> i32 {
         match self {
             Compression::None => *zstd::compression_level_range().start(),
-            Compression::Zstd => -4,
+            Compression::Zstd => -1,
         }
     }
 }
