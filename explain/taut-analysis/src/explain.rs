@@ -146,7 +146,8 @@ pub(crate) fn explain(
         std::mem::take(&mut queues.closed),
     );
     let refused = hypotheses::judge(&mut explained, chain, &ledger, totals, replay.as_ref(), walker, wanted);
-    explained.recommendations = recommendations::recommend(&explained, chain);
+    explained.recommendations =
+        recommendations::recommend(&explained, chain, &recommendations::late_threads(&ledger, walker));
     explained.lock_holders = lock_holders::of(&ledger, walker);
     explained.name_locks();
     if wanted.all {

@@ -309,6 +309,11 @@ impl Prediction {
         let of = self.quantiles.iter().find(|of| Some(of.quantile) == self.gain_quantile);
         of.map_or(self.gain, |of| 1.0 - of.interval_ns.1 as f64 / of.before_ns.max(1) as f64)
     }
+
+    /// Whether it gains for sure.
+    pub fn is_decided(&self) -> bool {
+        self.sure_gain() > 0.0
+    }
 }
 
 /// A quantile as measured, and without a cause.

@@ -1,11 +1,16 @@
 //! Recommendations: a table of rules from cause to remedy, ranked by the gain that is sure.
 
-use crate::{Cause, CauseShare, Chain, Contribution, Explained, Recommendation};
+use std::collections::BTreeMap;
+
+use crate::{Cause, CauseShare, Chain, Contribution, Explained, Recommendation, ledger::Ledger, walk::Walker};
 
 /// Unknown time below this share of the excess gets no recommendation.
 const SHARE_MIN: f64 = 0.05;
 /// A reason that drops less than this share of the messages is no finding.
 const DROPPED_MIN: f64 = 0.01;
+
+/// In a remedy: the thread that the cause made late, which has a name where that is known.
+const LOOPS_THREAD: &str = "the loop's thread";
 
 /// One rule.
 struct Rule {
@@ -147,8 +152,26 @@ const REMEDIES_OF_DROPS: &[(&str, &str)] = &[
 ];
 const REMEDY_OF_A_RULE: &str = "check whether the rule is meant to reject them, and what makes them so";
 
+/// By cause: the thread from which it took most of the tail's time. Of some causes, as of the network, that is no thread.
+pub(crate) fn late_threads(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<Cause, String> {
+    let mut late: BTreeMap<Cause, BTreeMap<i32, (u64, u64)>> = BTreeMap::new();
+    for row in ledger.tail.iter().map(|at| &ledger.rows[*at]) {
+        for (kind, ns) in ledger.amounts_of(row).map(|(kind, ns)| (&ledger.kinds[kind as usize], ns)) {
+            let (sum, at_ns) = late.entry(kind.cause).or_default().entry(kind.tid).or_default();
+            (*sum, *at_ns) = (*sum + ns, row.start_ns);
+        }
+    }
+    let most = |(cause, threads): (Cause, BTreeMap<i32, (u64, u64)>)| {
+        let (tid, (_, at_ns)) = threads.into_iter().max_by_key(|(_, (sum, _))| *sum)?;
+        let name = walker.objects.name(tid, at_ns);
+        (tid > 0 && !name.is_empty()).then(|| (cause, name.into_owned()))
+    };
+    late.into_iter().filter_map(most).collect()
+}
+
 /// What was dropped in numbers, most first; then one recommendation for each cause that contributes, the most sure gain first.
-pub(crate) fn recommend(explained: &Explained, chain: &Chain) -> Vec<Recommendation> {
+/// `late`: by cause, the thread to which a remedy is to be applied.
+pub(crate) fn recommend(explained: &Explained, chain: &Chain, late: &BTreeMap<Cause, String>) -> Vec<Recommendation> {
     let mut found: Vec<(f64, Recommendation)> = Vec::new();
     for share in &explained.causes {
         let against = match share.cause {
@@ -165,7 +188,10 @@ pub(crate) fn recommend(explained: &Explained, chain: &Chain) -> Vec<Recommendat
         let prediction = explained.predictions.iter().find(|of| of.without == against);
         let recommendation = Recommendation {
             evidence: evidence(share, &against, explained),
-            remedy: rule.remedy.to_owned(),
+            remedy: late.get(&share.cause).map_or_else(
+                || rule.remedy.to_owned(),
+                |thread| rule.remedy.replacen(LOOPS_THREAD, &format!("the thread {thread}"), 1),
+            ),
             gain: prediction.map_or(0.0, |of| of.gain),
             verify: format!("record again with the change and compare: the share of {against} must go"),
             against,
@@ -255,7 +281,7 @@ mod tests {
 
     fn of(cause: Cause, detail: &str) -> Vec<Recommendation> {
         let share = CauseShare { cause, detail: detail.into(), tail_share: 0.9, time_ns: 1, ..CauseShare::default() };
-        recommend(&judged(vec![share]), &Chain::default())
+        recommend(&judged(vec![share]), &Chain::default(), &BTreeMap::new())
     }
 
     #[test]
@@ -263,6 +289,15 @@ mod tests {
         for cause in Cause::ALL {
             assert_eq!(of(cause, "").len(), 1, "{}", cause.word());
         }
+    }
+
+    #[test]
+    fn a_remedy_names_the_thread() {
+        let share =
+            CauseShare { cause: Cause::Preempted, detail: "by hog/9".into(), tail_share: 0.9, ..CauseShare::default() };
+        let late = BTreeMap::from([(Cause::Preempted, "ctrl/7".to_owned()), (Cause::Gil, "other/8".to_owned())]);
+        let found = recommend(&judged(vec![share]), &Chain::default(), &late);
+        assert!(found[0].remedy.starts_with("give the thread ctrl/7 a real-time priority"), "{}", found[0].remedy);
     }
 
     #[test]
@@ -282,7 +317,10 @@ mod tests {
             predictions: vec![predictions("cpu", 0.1), predictions("gil", 0.4), predictions("irq", 0.9)],
             ..judged(vec![share(Cause::Cpu, 0.5), share(Cause::Gil, 0.46), share(Cause::Irq, 0.04)])
         };
-        let order: Vec<_> = recommend(&explained, &Chain::default()).into_iter().map(|r| (r.against, r.gain)).collect();
+        let order: Vec<_> = recommend(&explained, &Chain::default(), &BTreeMap::new())
+            .into_iter()
+            .map(|r| (r.against, r.gain))
+            .collect();
         assert_eq!(order, [("gil".into(), 0.4), ("cpu".into(), 0.1)]);
     }
 
@@ -291,7 +329,7 @@ mod tests {
         let outcomes = Outcomes { dropped: vec![("timing".into(), 249), ("rare".into(), 1)], ..Outcomes::default() };
         let chain = Chain { messages: 1000, outcomes, ..Chain::default() };
         let gil = CauseShare { cause: Cause::Gil, tail_share: 0.9, ..CauseShare::default() };
-        let found = recommend(&judged(vec![gil]), &chain);
+        let found = recommend(&judged(vec![gil]), &chain, &BTreeMap::new());
         assert_eq!(found[0].evidence, "24.9 % of the messages (249 of 1000) were dropped for timing");
         assert_eq!(found.iter().map(|r| r.against.as_str()).collect::<Vec<_>>(), ["dropped:timing", "gil"]);
     }
@@ -299,7 +337,8 @@ mod tests {
     #[test]
     fn what_a_queue_pushed_out_is_no_rule_s_work() {
         let outcomes = Outcomes { dropped: vec![("overwritten (depth 1)".into(), 5)], ..Outcomes::default() };
-        let found = recommend(&judged(Vec::new()), &Chain { messages: 100, outcomes, ..Chain::default() });
+        let found =
+            recommend(&judged(Vec::new()), &Chain { messages: 100, outcomes, ..Chain::default() }, &BTreeMap::new());
         assert!(found[0].remedy.contains("depth of the subscription's QoS"), "{}", found[0].remedy);
     }
 
@@ -316,7 +355,7 @@ mod tests {
         let mut explained = judged(vec![share("held by a", 0.3), share("held by b", 0.25)]);
         explained.by_cause = vec![CauseShare { tail_share: 0.55, messages: 7, ..share("", 0.55) }];
         explained.tail_messages = 9;
-        let found = recommend(&explained, &Chain::default());
+        let found = recommend(&explained, &Chain::default(), &BTreeMap::new());
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].evidence,

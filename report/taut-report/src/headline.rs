@@ -4,7 +4,7 @@ use taut_analysis::{Analysis, Cause, Chain, Contribution, Histogram, Hop, Hypoth
 
 use crate::{
     causes,
-    lateness::lateness,
+    lateness::{lateness, quoted},
     words::{count, duration, percent, quantile as quantile_word, quantity},
 };
 
@@ -42,9 +42,19 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
         finding.push(without_chains(analysis));
         return Headline { finding, next: None, more: busy(analysis).into_iter().collect() };
     };
+    let (why, ended) = ([why_late(chain), without_it(chain)], [ended(chain)]);
+    // What never arrived is later than all else.
+    let parts = if loses(chain) { [&ended[..], &why[..]] } else { [&why[..], &ended[..]] };
+    let slowest_ns = chain.end_to_end.distribution.max_ns.unwrap_or(0);
+    let is_later = |of: &taut_analysis::Starts| of.worst.first().is_some_and(|worst| worst.late_ns > slowest_ns);
+    let mut starts = starts(chain);
+    // The larger lateness is not said in passing.
+    if let Some(first) = starts.take_if(|_| chain.starts.as_ref().is_some_and(is_later)) {
+        finding.push(first);
+    }
     finding.push(lateness(chain));
-    finding.extend([why_late(chain), without_it(chain), ended(chain)].into_iter().flatten());
-    let more = [starts(chain), silent(analysis), busy(analysis)].into_iter().flatten().collect();
+    finding.extend(parts.concat().into_iter().flatten());
+    let more = [starts, silent(analysis), busy(analysis)].into_iter().flatten().collect();
     Headline { finding, next: next(chain), more }
 }
 
@@ -97,14 +107,14 @@ fn silent(analysis: &Analysis) -> Option<String> {
     let gap = point.longest_gaps.iter().max_by_key(|gap| gap.missing)?;
     let all = match point.gaps {
         1 => String::new(),
-        n => format!("; {} in all {} gaps", count(point.missing), count(n)),
+        n => format!("; {} are missing in its {} gaps", count(point.missing), count(n)),
     };
     Some(format!(
-        "At {} {} missing in the {} from {:.3} s on{all}.",
-        point.name,
-        if gap.missing == 1 { "1 message is".into() } else { format!("{} messages are", count(gap.missing)) },
+        "Nothing passed {} for {} from {:.3} s on, where its period would have had {}{all}.",
+        quoted(&point.name),
         duration(gap.ns),
         gap.from_ns as f64 / 1e9,
+        quantity(gap.missing, "message"),
     ))
 }
 
@@ -200,7 +210,7 @@ fn why_late(chain: &Chain) -> Option<String> {
         None => causes::noun(top.cause).to_owned(),
     };
     let hop = most_of_the_tail(chain).map_or(String::new(), |(hop, share)| {
-        format!(" Of the same excess {} is spent from {} to {}.", percent(share), hop.from, hop.to)
+        format!(" Of the same excess {} is spent {}.", percent(share), place(hop))
     });
     Some(format!("{} of the {above} is {what}.{hop}", percent(top.tail_share)))
 }
@@ -208,7 +218,15 @@ fn why_late(chain: &Chain) -> Option<String> {
 /// Where most of it is spent, for recordings that tell no causes.
 fn where_late(chain: &Chain, excess: &str) -> Option<String> {
     let (hop, share) = most_of_the_tail(chain)?;
-    Some(format!("{} of the {excess} is spent from {} to {}.", percent(share), hop.from, hop.to))
+    Some(format!("{} of the {excess} is spent {}.", percent(share), place(hop)))
+}
+
+/// Where a hop is.
+fn place(hop: &Hop) -> String {
+    match hop.from.strip_suffix(" due") {
+        Some(point) if point == hop.to => format!("before {}, after it was due", quoted(point)),
+        _ => format!("from {} to {}", quoted(&hop.from), quoted(&hop.to)),
+    }
 }
 
 fn most_of_the_tail(chain: &Chain) -> Option<(&Hop, f64)> {
@@ -218,7 +236,7 @@ fn most_of_the_tail(chain: &Chain) -> Option<(&Hop, f64)> {
     shares.filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// What is predicted without the cause that the first recommendation is against, where it is known to contribute.
+/// What is predicted without the cause that the first recommendation is against, where it is known to contribute and to gain.
 fn without_it(chain: &Chain) -> Option<String> {
     let explained = &chain.explained;
     let contributes = |against: &String| {
@@ -226,7 +244,7 @@ fn without_it(chain: &Chain) -> Option<String> {
         explained.hypotheses.iter().any(is_it)
     };
     let against = explained.recommendations.iter().map(|of| &of.against).find(|against| contributes(against))?;
-    let prediction = explained.predictions.iter().find(|found| found.without == *against)?;
+    let prediction = explained.predictions.iter().find(|found| found.without == *against && found.is_decided())?;
     let of = prediction.gain_quantile?;
     let figure = prediction.quantiles.iter().find(|figure| figure.quantile == of)?;
     Some(format!(
@@ -238,11 +256,15 @@ fn without_it(chain: &Chain) -> Option<String> {
     ))
 }
 
-/// What to do first: of the first recommendation against a cause, or against drops, what it begins with.
+/// What to do first: what the first recommendation begins with.
 fn next(chain: &Chain) -> Option<String> {
-    let all = &chain.explained.recommendations;
-    let first = all.iter().find(|of| !of.against.starts_with("dropped:")).or(all.first())?;
+    let first = chain.explained.recommendations.first()?;
     Some(format!("Next: {}.", beginning(&first.remedy)))
+}
+
+/// Whether the first thing to do is against drops.
+fn loses(chain: &Chain) -> bool {
+    chain.explained.recommendations.first().is_some_and(|first| first.against.starts_with("dropped:"))
 }
 
 /// Up to what a remedy goes on with: reasons, alternatives, details.
@@ -303,15 +325,15 @@ mod tests {
         assert_eq!(
             headline(&analysis).replace('\u{202f}', " "),
             "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. 1 channel of \
-             telemetry brought 23 997 messages in 60.3 s; 3 lost. At camera.frame 3 messages are missing in the 133 ms from \
-             12.400 s on; 5 in all 4 gaps. The longest silence was \
+             telemetry brought 23 997 messages in 60.3 s; 3 lost. Nothing passed camera.frame for 133 ms from 12.400 s on, where its \
+             period would have had 3 messages; 5 are missing in its 4 gaps. The longest silence was \
              12.5 ms on /telemetry/leg, where 2.50 ms is typical."
         );
         analysis.telemetry.clear();
         assert_eq!(
             headline(&analysis).replace('\u{202f}', " "),
-            "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. At \
-             camera.frame 3 messages are missing in the 133 ms from 12.400 s on; 5 in all 4 gaps. The longest silence was 133 ms on camera.frame, where 33.3 ms is typical."
+            "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. Nothing passed camera.frame for 133 ms from 12.400 s on, where its \
+             period would have had 3 messages; 5 are missing in its 4 gaps. The longest silence was 133 ms on camera.frame, where 33.3 ms is typical."
         );
     }
 
@@ -367,8 +389,8 @@ mod tests {
             "Half of 868 messages took 2.43 ms or less from publish.pre_read to follower.command_applied, one in 100 over \
              11.0 ms. 61.0 % of the excess above p99 is waiting for the GIL (held by python/4243). Of the same excess 52.0 % is spent \
              from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms instead of 11.0 ms. \
-             2 151 of 3 021 messages were dropped (71.2 %), most for validator_timing_bug. Next: give the loop a process of its own. At camera.frame 3 \
-             messages are missing in the 133 ms from 12.400 s on; 5 in all 4 gaps."
+             2 151 of 3 021 messages were dropped (71.2 %), most for validator_timing_bug. Next: give the loop a process of its own. Nothing passed camera.frame \
+             for 133 ms from 12.400 s on, where its period would have had 3 messages; 5 are missing in its 4 gaps."
         );
     }
 }

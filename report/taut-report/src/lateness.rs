@@ -5,7 +5,7 @@ use taut_analysis::Chain;
 use crate::words::{count, duration};
 
 /// A name of several words, which would read on in a sentence.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     if name.contains(' ') { format!("`{name}`") } else { name.to_owned() }
 }
 

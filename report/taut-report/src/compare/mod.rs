@@ -19,8 +19,7 @@ pub use document::{comparison_document, comparison_html};
 pub use two::{TwoShown, two_document, two_html, two_json};
 
 /// What a comparison does not show, and where to find it.
-const ONE_RUN_EACH: &str =
-    "One run each: what differs may be chance. For a verdict repeat both in turn (taut lab run) and compare trials.";
+const ONE_RUN_EACH: &str = "For a verdict repeat both in turn (taut lab run) and compare trials.";
 /// Causes below this share of every run's tail are not worth a line.
 const SHARE_MIN: f64 = 0.01;
 
@@ -277,7 +276,7 @@ fn figures(runs: &[Run], chains: &[Compared]) -> String {
         let share = |side: &Side| words::percent(side.applied as f64 / side.messages.max(1) as f64);
         text += &format!(" Delivered: {} in {}, {} in {}.", share(first), name(first), share(last), name(last));
     }
-    text
+    text + " One run of each: what differs may be chance."
 }
 
 /// The largest cause of the first run's tail and of the last one's, where they are known.

@@ -59,7 +59,7 @@ fn delays(chain: &Chain) -> Table {
         row("first point to end or drop", &chain.whole_life.distribution);
     }
     if table.without_missing() {
-        table.caption = "Quantiles that these messages do not carry are left out".into();
+        table.caption = "A quantile that is not here needs more messages".into();
     }
     table
 }

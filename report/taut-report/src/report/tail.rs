@@ -283,7 +283,10 @@ fn results(explained: &Explained) -> Vec<Finding> {
     let (short, long): (Vec<&Hypothesis>, Vec<&Hypothesis>) = explained.hypotheses.iter().partition(is_short);
     let mut findings: Vec<Finding> = long.into_iter().map(|of| result(of, &explained.named(&of.hypothesis))).collect();
     if !short.is_empty() {
-        let names: Vec<&str> = short.iter().map(|hypothesis| hypothesis.hypothesis.as_str()).collect();
+        let names = short.iter().map(|hypothesis| hypothesis.hypothesis.as_str());
+        let (unnamed, named): (Vec<&str>, Vec<&str>) = names.partition(|name| name.starts_with("lock:0x"));
+        let many = format!("{} without a name", words::quantity(unnamed.len() as u64, "lock"));
+        let names: Vec<&str> = named.into_iter().chain((!unnamed.is_empty()).then_some(many.as_str())).collect();
         let text = format!("less than 5 % of the excess each, by the upper bound: {}", names.join(", ")).into();
         findings.push(Finding { tone: Tone::Quiet, label: "ruled out".into(), text, ..Finding::default() });
     }
@@ -320,7 +323,7 @@ fn predictions(explained: &Explained) -> Vec<Section> {
         }
         false => "Each row assumes that nothing else takes the cause's place",
     };
-    let is_undecided = explained.predictions.iter().any(|found| found.sure_gain() <= 0.0);
+    let is_undecided = explained.predictions.iter().any(|found| !found.is_decided());
     table.caption = match is_undecided {
         true => format!("{assumed}. Undecided: the interval holds {named} as measured"),
         false => assumed.to_owned(),
@@ -337,7 +340,7 @@ fn predictions(explained: &Explained) -> Vec<Section> {
             .map_or(Cell::Missing, |of| Cell::interval(Cell::Time(of.interval_ns.0), Cell::Time(of.interval_ns.1)));
         let name = Cell::text(format!("without {}", explained.named(&found.without)));
         let change = words::change(found.gain);
-        let change = if found.sure_gain() > 0.0 { change } else { format!("undecided {change}") };
+        let change = if found.is_decided() { change } else { format!("undecided {change}") };
         table.add([name].into_iter().chain(after).chain([interval, Cell::Printed(change)]));
         ranges.push(predicted.map(|of| (of.after_ns, of.interval_ns)));
     }
@@ -410,8 +413,9 @@ fn recommendations(chain: &Chain, view: View<'_>) -> Vec<Section> {
     let named = chain.explained.predictions.iter().find_map(|found| found.gain_quantile).map(words::quantile);
     let named = named.map_or(String::new(), |named| format!("{named} "));
     let finding = |(at, of): (usize, &Recommendation)| {
+        let is_decided = |found: &Prediction| found.without == of.against && found.is_decided();
         // Less than half a per cent is no gain.
-        let gain = if of.gain.abs() < 0.005 {
+        let gain = if of.gain.abs() < 0.005 || !chain.explained.predictions.iter().any(is_decided) {
             String::new()
         } else {
             format!(" ({named}{} predicted)", words::change(of.gain))
