@@ -12,6 +12,13 @@ SECONDS_DEMO ?= 20
 SOURCE := --arrangement source --receiver sdk --validator reject --guard naive --companions all
 RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --operator --companions all
 
+# What `make setup` builds is a release but for the optimisation at link time, which takes as long as a third of all the rest: only
+# what `make dist` lays out has it. Tests and checks take what is installed. Where nothing is, they install what the Rust tests are
+# built of, so that no crate is built twice.
+INSTALLED := $(firstword $(patsubst $(BIN)/.taut-%,%,$(wildcard $(BIN)/.taut-*)))
+PROFILE ?= $(if $(filter dist,$(MAKECMDGOALS)),shipped,$(if $(filter setup demo bench,$(MAKECMDGOALS)),release,$(or $(INSTALLED),dev)))
+BUILT := target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+
 # The C library is in the binaries where there is one to put in (libc.a: libc6-dev, glibc-static), so that a copy runs on any
 # machine of this architecture. Its relocations are packed where that library can unpack them (glibc 2.36), and functions of the same code
 # are one where the linker can do that (LLVM's, which is Rust's on x86-64). Not `-C lto=fat`, which is 12 %
@@ -30,7 +37,7 @@ INSTALL := $(BIN)/uv pip install --quiet --link-mode copy --python
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-setup: $(BIN)/.taut ## Build everything into .venv; the command is .venv/bin/taut
+setup: $(BIN)/.taut-$(PROFILE) ## Build everything into .venv; the command is .venv/bin/taut
 
 demo: setup ## Record a teleoperation loop as it was built and made right, 20 s each, and compare them
 	@$(TAUT) record -o taut-source.mcap -- $(BIN)/python -m workloads.teleop --duration $(SECONDS_DEMO) $(SOURCE)
@@ -42,14 +49,14 @@ demo: setup ## Record a teleoperation loop as it was built and made right, 20 s 
 # Rust's harness cannot skip a test at run time: those that this machine could not run are in the file (trace/taut-skip).
 test: export TAUT_TEST_SKIPPED := $(CURDIR)/target/skipped-tests
 # Most tests wait for a robot or a recorder, so more of them than there are CPUs run at a time (pytest's -n, too).
-test: export RUST_TEST_THREADS := 4
+test: export RUST_TEST_THREADS := 6
 # The same cases of each property in every run; `cargo test` by itself draws others, and what it finds is mended there.
 test: export PROPTEST_RNG_SEED := 1
 test: setup ros2 ## Pass every test (what CI runs)
 	scripts/machine test
 	rm -f $(TAUT_TEST_SKIPPED)
 	cargo test --workspace --exclude taut-python --locked --quiet
-	$(BIN)/pytest -n 3 --dist loadfile
+	$(BIN)/pytest -n 4 --dist loadfile
 	cd $(WEB) && npm test
 	@if [ -e $(TAUT_TEST_SKIPPED) ]; then echo "$$(wc -l < $(TAUT_TEST_SKIPPED)) Rust tests were skipped:"; sort $(TAUT_TEST_SKIPPED); fi
 
@@ -133,21 +140,22 @@ $(VENV)/.requirements: requirements-dev.txt
 # The wheel carries the module, the binaries, what C and C++ build with, and the robots of `taut demo`: all but the
 # module is laid in maturin's data folder first.
 # What `taut --version` says; with a plus where files differ from it.
-$(BIN)/.taut: export TAUT_REVISION = $(shell git describe --always --abbrev=12 --exclude='*' --dirty=+ 2>/dev/null)
-$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* python/taut_ros2/* include/* share/*/* share/*/*/* workloads/*/*.py)
-	cargo rustc --release --locked -p taut -- $(STATIC) $(PACKED) $(FOLDED)
-	@# Not static: taut-quad opens MuJoCo's library.
-	cargo build --release --locked -p taut-quad -p taut-teleop
+$(BIN)/.taut-$(PROFILE): export TAUT_REVISION = $(shell git describe --always --abbrev=12 --exclude='*' --dirty=+ 2>/dev/null)
+$(BIN)/.taut-$(PROFILE): $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* python/taut_ros2/* include/* share/*/* share/*/*/* workloads/*/*.py)
+	@# Not static: taut-quad opens MuJoCo's library. Of the whole workspace, with whose features the rest is built.
+	cargo build --profile $(PROFILE) --locked --workspace --exclude taut-python --bin taut-quad --bin taut-teleop
+	cargo rustc --profile $(PROFILE) --locked -p taut -- $(STATIC) $(PACKED) $(FOLDED)
 	cargo rustc --release --locked -p taut-guard --features c --crate-type staticlib
 	rm -rf target/wheel-data
 	mkdir -p target/wheel-data/scripts target/wheel-data/data/include target/wheel-data/data/lib
-	install -s -m 755 target/release/taut target/release/taut-quad target/release/taut-teleop target/wheel-data/scripts/
+	install -s -m 755 $(BUILT)/taut $(BUILT)/taut-quad $(BUILT)/taut-teleop target/wheel-data/scripts/
 	install -m 644 include/* target/wheel-data/data/include/
 	objcopy --strip-debug target/release/libtaut_guard.a target/wheel-data/data/lib/libtaut_guard.a
 	cp -r share target/wheel-data/data/
 	mkdir -p target/wheel-data/data/share/taut
 	cp -r workloads target/wheel-data/data/share/taut/
 	cd target/wheel-data/data/share/taut/workloads && rm -rf tests clock */src */Cargo.toml quad/robot.xml && find . -name __pycache__ -prune -exec rm -r {} +
-	$(BIN)/maturin build --quiet --release --locked --interpreter $(BIN)/python --out target/wheels
+	$(BIN)/maturin build --quiet --profile $(PROFILE) --locked --interpreter $(BIN)/python --out target/wheels
 	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $$(ls -t target/wheels/taut-*.whl | head -1)
+	rm -f $(BIN)/.taut-*
 	touch $@
