@@ -5,8 +5,10 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-# `make setup` leaves it there.
+# As `make dist` lays it out.
+PROFILE = "shipped"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / PROFILE
+# `make bench` leaves it there.
 TAUT = str(TARGET / "taut")
 EXAMPLES = {
     "analysis_bench": "taut-analysis",
@@ -20,7 +22,7 @@ EXAMPLES = {
 def everything() -> None:
     packages = [word for package in sorted(set(EXAMPLES.values())) for word in ["-p", package]]
     examples = [word for name in EXAMPLES for word in ["--example", name]]
-    subprocess.run(["cargo", "build", "--release", "--quiet", "--locked", *packages, *examples], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--profile", PROFILE, "--quiet", "--locked", *packages, *examples], cwd=ROOT, check=True)
 
 
 def example(name: str) -> str:

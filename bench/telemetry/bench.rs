@@ -114,9 +114,12 @@ fn turn(kind: &str, seconds: f64, folder: &Path) -> Result<Turn, Box<dyn std::er
 
 /// This program under `taut record`, without kernel events: telemetry alone is what is asked about.
 fn recorded(file: &Path, compression: &str, arguments: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
-    let mut command = Command::new("target/release/taut");
+    // This one is in the folder `examples` beside it.
+    let own = std::env::current_exe()?;
+    let built = own.parent().and_then(Path::parent).ok_or("this program is in no folder")?;
+    let mut command = Command::new(built.join("taut"));
     command.args(["record", "-q", "--tier", "stamps", "--compression", compression, "-o"]).arg(file);
-    command.arg("--").arg(std::env::current_exe()?);
+    command.arg("--").arg(own);
     said(command.args(arguments))
 }
 

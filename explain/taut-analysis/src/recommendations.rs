@@ -133,7 +133,8 @@ const RULES: &[Rule] = &[
     rule(
         Cause::Unknown,
         "",
-        "record kernel events (taut record as root or with CAP_PERFMON) and look at the recording's notes for lost ones",
+        "record kernel events: taut record as root or with CAP_PERFMON, or another tool's trace with its kernel part; where some were \
+         lost, a note of the recording says so",
     ),
 ];
 

@@ -35,7 +35,7 @@ pub struct Loop {
     pub evidence: LoopEvidence,
     /// In order of time, those apart of which events are missing.
     pub activations: Vec<Activation>,
-    /// Activations of which events are missing.
+    /// Activations of which events are missing, or all are.
     pub left_out: u64,
     /// Releases of the timer's schedule that it did not wait for.
     pub skipped: u64,

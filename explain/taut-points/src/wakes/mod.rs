@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::HashMap;
 use taut_recording::{Record, host_numbers::host_and_cpu};
+use taut_timelines::Timeline;
 use taut_wakeup::POINTS;
 
 use self::{
@@ -63,7 +64,8 @@ impl Source for Wakes {
         let found = all_loops(timed, &workers, &causes);
         let named = Names::of(&workers, &found, scene);
         for (at, (worker, found)) in found.iter().enumerate() {
-            out.loops.push(as_loop(&workers[*worker], found, named.loops[at].clone()));
+            let timeline = scene.timelines.threads.get(&workers[*worker].tid);
+            out.loops.push(as_loop(&workers[*worker], found, named.loops[at].clone(), timeline));
         }
         let loops: Vec<i32> = out.loops.iter().map(|found| found.thread).collect();
         out.waking.retain(|waking| !loops.contains(&waking.thread));
@@ -191,7 +193,7 @@ fn station_of(found: &[(usize, Found)], worker: u32, run: u32) -> Station {
     (worker, mode.map_or(0, |(mode, _)| mode as u32 + 1))
 }
 
-fn as_loop(worker: &Worker, found: &Found, name: String) -> Loop {
+fn as_loop(worker: &Worker, found: &Found, name: String, timeline: Option<&Timeline>) -> Loop {
     let runs = || (0..).zip(&found.runs).map(|(at, run)| (at, &worker.runs[*run]));
     let is_guessed = matches!(found.evidence, LoopEvidence::Guessed { .. });
     let release_ns = |at: usize, run: &worker::Run| match found.releases.get(at) {
@@ -204,14 +206,26 @@ fn as_loop(worker: &Worker, found: &Found, name: String) -> Loop {
         done_ns: run.done_ns,
         cpu_ns: run.cpu_ns,
     };
+    let releases: Vec<u64> = runs().filter_map(|(at, run)| release_ns(at, run)).collect();
+    // Whether it started at those is not known.
+    let unseen = timeline.filter(|_| found.skipped > 0).map_or(0, |timeline| {
+        let is_lost = |at_ns: u64| timeline.lost_between(at_ns, at_ns + found.period_ns).next().is_some();
+        let due =
+            releases.windows(2).flat_map(|pair| (pair[0]..pair[1]).step_by(found.period_ns.max(1) as usize).skip(1));
+        // The last release of a step that is a moment too long is the next one itself.
+        let is_between =
+            |at_ns: &u64| releases[releases.partition_point(|of| of < at_ns)] - at_ns > found.period_ns / 2;
+        due.filter(is_between).filter(|at_ns| is_lost(*at_ns)).count() as u64
+    });
+    let skipped = found.skipped.saturating_sub(unseen);
     Loop {
         thread: worker.tid,
         name,
         period_ns: found.period_ns,
         evidence: found.evidence,
         activations: runs().filter(|(_, run)| !run.is_lost).map(activation).collect(),
-        left_out: runs().filter(|(_, run)| run.is_lost).count() as u64,
-        skipped: found.skipped,
+        left_out: runs().filter(|(_, run)| run.is_lost).count() as u64 + found.skipped - skipped,
+        skipped,
     }
 }
 
