@@ -12,9 +12,9 @@ SECONDS_DEMO ?= 20
 SOURCE := --arrangement source --receiver sdk --validator reject --guard naive --companions all
 RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --operator --companions all
 
-# What `make setup` builds is a release but for the optimisation at link time, which takes as long as a third of all the rest: only
-# what `make dist` lays out and `make bench` measures has it. Tests and checks take what is installed. Where nothing is, they install what the Rust tests are
-# built of, so that no crate is built twice.
+# What `make setup` builds is a release but for the optimisation at link time, which takes as long as a third of all the rest: only what
+# `make dist` lays out and `make bench` measures has it. Tests and checks take what is installed. Where nothing is, they install what the
+# Rust tests are built of, so that no crate is built twice.
 INSTALLED := $(firstword $(patsubst $(BIN)/.taut-%,%,$(wildcard $(BIN)/.taut-*)))
 PROFILE ?= $(if $(filter dist bench,$(MAKECMDGOALS)),shipped,$(if $(filter setup demo,$(MAKECMDGOALS)),release,$(or $(INSTALLED),dev)))
 BUILT := target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))

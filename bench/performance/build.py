@@ -22,7 +22,9 @@ EXAMPLES = {
 def everything() -> None:
     packages = [word for package in sorted(set(EXAMPLES.values())) for word in ["-p", package]]
     examples = [word for name in EXAMPLES for word in ["--example", name]]
-    subprocess.run(["cargo", "build", "--profile", PROFILE, "--quiet", "--locked", *packages, *examples], cwd=ROOT, check=True)
+    subprocess.run(
+        ["cargo", "build", "--profile", PROFILE, "--quiet", "--locked", *packages, *examples], cwd=ROOT, check=True
+    )
 
 
 def example(name: str) -> str:
