@@ -1,7 +1,6 @@
 //! `taut record` and `taut recover` as processes, around real commands.
 
 use std::{
-    io::{BufRead, BufReader},
     os::unix::{
         fs::{DirBuilderExt, PermissionsExt},
         process::CommandExt,
@@ -179,18 +178,11 @@ fn a_process_that_may_not_enter_the_session_is_named() {
     }
     let bench = Bench::new();
     std::fs::set_permissions(bench.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    // It runs until the recorder has noticed.
-    let drop = "import os; os.setgid(65534); os.setuid(65534); os.execv('./robot', ['./robot', '1000000000', '1000'])";
-    let mut taut = Command::new(cargo_bin!("taut"));
-    taut.args(["record", "-q", "-o", "run.mcap", "--", "python3", "-c", drop]).current_dir(bench.folder.path());
-    let mut taut = taut.stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(taut.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let mut noticed = lines.filter(|line| line.contains("runs as user 65534, who may not enter"));
-    assert!(noticed.next().is_some());
-    // SAFETY: kill has no preconditions; the recorder is this test's child and was not waited for.
-    unsafe { libc::kill(taut.id() as i32, libc::SIGINT) };
-    noticed.for_each(drop);
-    taut.wait().unwrap();
+    // Long enough for many of the recorder's looks at its processes.
+    let drop = "import os; os.setgid(65534); os.setuid(65534); os.execv('./robot', ['./robot', '5000', '1000'])";
+    let taut = bench.taut(&["record", "-q", "-o", "run.mcap", "--", "python3", "-c", drop]).output().unwrap();
+    let said = String::from_utf8_lossy(&taut.stderr);
+    assert!(taut.status.success() && said.contains("runs as user 65534, who may not enter"), "{said}");
     // The file says so, too.
     let bytes = std::fs::read(bench.path("run.mcap")).unwrap();
     let notes = taut_recording::read(&bytes, &mut |_| {}).unwrap().ending.unwrap().notes;
