@@ -155,6 +155,7 @@ impl Naming<'_> {
                 RosObjectKind::BufferOfIpb => {
                     if let Some(callback) = self.buffer(object) {
                         self.system.buffer_at.add(key, time_ns, callback);
+                        self.system.have_buffers.insert(callback);
                     }
                 }
                 _ => {}

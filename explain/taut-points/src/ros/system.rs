@@ -135,6 +135,8 @@ pub(super) struct System {
     /// Callback of a subscription of the middleware, and of a buffer within a process.
     pub subscriber_at: Book<u32>,
     pub buffer_at: Book<u32>,
+    /// Callbacks that have such a buffer.
+    pub have_buffers: HashSet<u32>,
     /// By the middleware's client: the requesting callback, what runs when an answer comes, and its gid.
     pub requester_at: Book<u32>,
     pub client_at: Book<u32>,
