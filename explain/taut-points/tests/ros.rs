@@ -742,3 +742,101 @@ fn what_a_late_subscription_is_given_is_not_of_the_publish_before() {
     let points = ["/detector callback /image", "/detector callback /map"];
     assert_eq!(points.map(|point| robot.passed(point)), [100, 0]);
 }
+
+/// As with a wait set, or in a loop of its own: no callback of the subscription runs, and it has one, as in rclcpp each has.
+#[test]
+fn what_a_program_takes_by_hand_stands_for_a_callback() {
+    let mut robot = Robot::with_detector(10);
+    robot.object(2, RosObjectKind::Publisher, 4, 1, 1, "/detections");
+    robot.object(3, RosObjectKind::Node, 1, 0, 0, "planner");
+    robot.object(3, RosObjectKind::Subscription, 2, 1, 10, "/detections");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::WaitEnd, 9, [0; 3]),
+                (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 4 * MS, RosEvent::RclPublish, 4, [0; 3]),
+                (at + 4 * MS, RosEvent::RmwPublish, 54, [0, at + 4 * MS, 0]),
+                (at + 5 * MS, RosEvent::Wait, 9, [0; 3]),
+            ],
+        );
+        robot.events(
+            3,
+            &[
+                (at + 6 * MS, RosEvent::Take, 52, [0, at + 4 * MS, 1]),
+                (at + 6 * MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 7 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let (ways, notes) = robot.steps();
+    let whole = [
+        "/camera timer 10 ms",
+        "/camera publish /image",
+        "/detector callback /image",
+        "/detector publish /detections",
+        "/planner callback /detections",
+        "/planner callback /detections end",
+    ];
+    assert_eq!(ways, vec![way(&whole); 100], "{notes:?}");
+}
+
+/// A controller's timer takes the newest image, if there is one, and publishes what comes of it; another node looks at images only.
+#[test]
+fn what_a_callback_takes_by_hand_goes_on_with_what_it_publishes() {
+    let mut robot = Robot::with_detector(1);
+    robot.object(2, RosObjectKind::Timer, 7, 0, 20 * MS, "");
+    robot.object(2, RosObjectKind::TimerNode, 7, 1, 0, "");
+    robot.object(2, RosObjectKind::TimerCallback, 8, 7, 0, "");
+    robot.object(2, RosObjectKind::Publisher, 4, 1, 1, "/command");
+    robot.object(3, RosObjectKind::Node, 1, 0, 0, "motor");
+    robot.object(3, RosObjectKind::Subscription, 2, 1, 10, "/command");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    robot.object(3, RosObjectKind::Subscription, 5, 1, 10, "/image");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 6, 5, 0, "");
+    for n in (2..=100).step_by(2) {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::CallbackStart, 8, [0; 3]),
+                (at + 3 * MS + 10, RosEvent::Take, 52, [0, at, 1]),
+                (at + 3 * MS + 20, RosEvent::TakeInfo, 52, [at + 2 * MS, n, 0]),
+                (at + 4 * MS, RosEvent::RclPublish, 4, [0; 3]),
+                (at + 4 * MS, RosEvent::RmwPublish, 54, [0, at + 4 * MS, 0]),
+                (at + 5 * MS, RosEvent::CallbackEnd, 8, [0; 3]),
+            ],
+        );
+        robot.events(
+            3,
+            &[
+                (at + 6 * MS, RosEvent::Take, 52, [0, at + 4 * MS, 1]),
+                (at + 6 * MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 6 * MS + 20, RosEvent::Take, 55, [0, at - 10 * MS, 1]),
+                (at + 6 * MS + 30, RosEvent::Take, 55, [0, at, 1]),
+                (at + 7 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let (mut ways, notes) = robot.ways();
+    ways.retain(|way| way[0].starts_with("/camera") && way.len() > 2);
+    ways.sort_unstable();
+    let read = [
+        "/camera timer 10 ms",
+        "/camera publish /image",
+        "/detector receive /image",
+        "/detector take /image",
+        "/detector publish /command",
+        "/motor take /command",
+        "/motor callback /command",
+        "/motor callback /command end",
+    ];
+    let seen = ["/camera timer 10 ms", "/camera publish /image", "/motor take /image"];
+    assert_eq!(ways, [vec![way(&read); 50], vec![way(&seen); 100]].concat(), "{notes:?}");
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends.get("overwritten (depth 1)"), Some(&49), "{ends:?} {notes:?}");
+    assert!(notes.iter().all(|note| !note.contains("led nowhere")), "{notes:?}");
+}

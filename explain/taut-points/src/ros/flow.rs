@@ -120,6 +120,8 @@ struct Doing {
     begun: Option<(u64, u64)>,
     arrived: Option<Arrived>,
     taken: Option<Taken>,
+    /// What the callback that runs took by itself, of the subscription with this callback, and when.
+    read: Option<(u32, u64)>,
     /// The callback that begins with that, since no event will report it, and since when.
     pending: Option<(u32, u64)>,
     /// Whether it has been outside callbacks, or at the begin or end of one.
@@ -349,7 +351,10 @@ impl<'a> Flow<'a> {
                         self.end_answer(thread, time_ns);
                     }
                     let stamp = args[1] as i64;
-                    if system.have_buffers.contains(callback) {
+                    if system.read_in_callbacks.contains(callback) {
+                        self.arrive(thread, *callback, time_ns, self.by_stamp(stamp));
+                        self.of(thread).read = Some((*callback, time_ns));
+                    } else if system.have_buffers.contains(callback) {
                         self.of(thread).taken = Some(Taken { callback: *callback, time_ns, stamp, received: None });
                     } else {
                         self.arrive(thread, *callback, time_ns, self.by_stamp(stamp));
@@ -635,10 +640,32 @@ impl<'a> Flow<'a> {
     }
 
     fn begin_pending(&mut self, thread: u32) {
+        if let Some((callback, time_ns)) = self.of(thread).read.take() {
+            self.read(thread, callback, time_ns);
+        }
         if let Some((callback, time_ns)) = self.of(thread).pending.take() {
             self.start_callback(thread, self.events.pid(thread), time_ns, 0, Some(callback), false);
             if let Some(running) = self.of(thread).running.last_mut() {
                 running.is_bare = true;
+            }
+        }
+    }
+
+    /// The callback that runs took a message by itself: it goes on with what that publishes next.
+    fn read(&mut self, thread: u32, callback: u32, time_ns: u64) {
+        let Some(arrived) = self.of(thread).arrived.take_if(|arrived| arrived.callback == callback) else { return };
+        if arrived.published_ns != 0 {
+            self.tally.delay(callback, time_ns.saturating_sub(arrived.published_ns));
+        }
+        let since_ns = self.of(thread).running.last().map_or(time_ns, |running| running.start_ns);
+        for message in arrived.messages {
+            let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
+            let (exit, out) = (hop.exit, hop.out);
+            self.stamp(thread, message, time_ns, out);
+            match exit {
+                Exit::Kept => self.keep(thread, message, time_ns, since_ns),
+                Exit::Done => self.outcome(thread, message, time_ns, self.applied),
+                Exit::Publish(_) => self.outcome(thread, message, time_ns, self.ended_early),
             }
         }
     }
@@ -909,7 +936,7 @@ impl<'a> Flow<'a> {
                 Exit::Publish(_) => self.outcome(thread, message, time_ns, self.ended_early),
                 Exit::Kept => {
                     self.stamp(thread, message, time_ns, out);
-                    self.keep(thread, message, time_ns);
+                    self.keep(thread, message, time_ns, time_ns);
                 }
                 Exit::Done => {
                     self.stamp(thread, message, time_ns, out);
@@ -922,8 +949,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Keeps a message for the next callback of its chain; one that waits there has had its day.
-    fn keep(&mut self, thread: u32, message: Message, time_ns: u64) {
+    /// Keeps a message for the next callback of its chain that begins then or later; one that waits there has had its day.
+    fn keep(&mut self, thread: u32, message: Message, time_ns: u64, since_ns: u64) {
         let next = Message { hop: message.hop + 1, ..message };
         let place = (next.chain, next.hop);
         match self.kept.get(&place).copied() {
@@ -934,7 +961,7 @@ impl<'a> Flow<'a> {
             }
             None => {}
         }
-        self.kept.insert(place, (next, time_ns));
+        self.kept.insert(place, (next, since_ns));
     }
 
     fn publish(&mut self, thread: u32, process: i32, publisher: u32, time_ns: u64, said_by: Layer) {

@@ -198,7 +198,10 @@ impl Naming<'_> {
             }
             _ => None,
         };
-        self.system.begin_at_take.extend(callback);
+        match self.seen.is_read(process, other) {
+            true => self.system.read_in_callbacks.extend(callback),
+            false => self.system.begin_at_take.extend(callback),
+        }
     }
 
     fn buffer(&self, object: &RosObject) -> Option<u32> {

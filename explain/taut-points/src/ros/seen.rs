@@ -202,7 +202,9 @@ impl Seen {
             RosEvent::TimerCall => self.begin_at_take(row, Runs::Timer(handle)),
             RosEvent::Take => {
                 self.says_when.insert(pid);
-                if row.args[2] != 0 {
+                if row.args[2] != 0 && self.bare.is_read(pid, handle) {
+                    self.run(row, Runs::Subscription(handle));
+                } else if row.args[2] != 0 {
                     self.begin_at_take(row, Runs::Subscription(handle));
                 }
                 if row.args[1] != 0 {
@@ -241,7 +243,13 @@ impl Seen {
         | Runs::Service(address)
         | Runs::Subscription(address)
         | Runs::Timer(address)) = runs;
-        self.bare.contains(process, address) && self.ran.contains_key(&(process, runs))
+        (self.bare.contains(process, address) || self.is_read(process, address))
+            && self.ran.contains_key(&(process, runs))
+    }
+
+    /// Whether callbacks take messages of this subscription of the middleware.
+    pub fn is_read(&self, process: i32, address: u64) -> bool {
+        self.bare.is_read(process, address)
     }
 
     fn run(&mut self, row: &Row, runs: Runs) {

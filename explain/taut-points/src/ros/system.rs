@@ -154,6 +154,8 @@ pub(super) struct System {
     pub run_as_tasks: HashSet<u32>,
     /// Callbacks that no event reports: each begins when its thread takes or calls what it is of.
     pub begin_at_take: HashSet<u32>,
+    /// Callbacks of subscriptions that do not run: other callbacks take their messages.
+    pub read_in_callbacks: HashSet<u32>,
     /// By topic: callbacks that ran with its messages.
     pub takers: Vec<BTreeSet<u32>>,
     /// By topic: whether a publisher of it is in the trace.
@@ -177,7 +179,7 @@ impl System {
     /// Finds out all of it.
     pub fn find(mut objects: Vec<RosObject>, events: &Events, scene: &Scene<'_>) -> System {
         objects.sort_by_key(|object| object.time_ns);
-        let mut seen = Seen::new(events.threads(), Bare::of(&objects));
+        let mut seen = Seen::new(events.threads(), Bare::of(&objects, events));
         events.in_order(scene.clocks, &mut |row| seen.take(&row));
         let mut system = System {
             says_which: std::mem::take(&mut seen.says_which),
