@@ -840,3 +840,68 @@ fn what_a_callback_takes_by_hand_goes_on_with_what_it_publishes() {
     assert_eq!(ends.get("overwritten (depth 1)"), Some(&49), "{ends:?} {notes:?}");
     assert!(notes.iter().all(|note| !note.contains("led nowhere")), "{notes:?}");
 }
+
+/// As most examples of a client do: it spins until it has the answer, and returns from `main`.
+#[test]
+fn a_client_that_ends_with_its_answer_has_it() {
+    let (client, server, gid) = (2, 3, 77);
+    let mut robot = Robot { records: Vec::new() };
+    robot.object(client, RosObjectKind::Node, 1, 0, 0, "caller");
+    robot.object(client, RosObjectKind::Client, 2, 1, 0, "/work");
+    robot.object(client, RosObjectKind::RmwClient, 52, 0, gid, "");
+    robot.object(server, RosObjectKind::Node, 1, 0, 0, "worker");
+    robot.object(server, RosObjectKind::Service, 2, 1, 0, "/work");
+    robot.object(server, RosObjectKind::ServiceCallback, 3, 2, 0, "");
+    robot.events(
+        client,
+        &[
+            (MS, RosEvent::SendRequest, 52, [1, 0, 0]),
+            (4 * MS, RosEvent::NextReady, 0, [0; 3]),
+            (4 * MS + 10, RosEvent::TakeResponse, 52, [1, 0, 1]),
+            (5 * MS, RosEvent::Gone, 2, [0; 3]),
+        ],
+    );
+    robot.events(
+        server,
+        &[
+            (2 * MS, RosEvent::TakeRequest, 52, [1, gid, 1]),
+            (2 * MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+            (3 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            (3 * MS + 10, RosEvent::SendResponse, 52, [1, gid, 0]),
+            (9 * MS, RosEvent::NextReady, 0, [0; 3]),
+        ],
+    );
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 1)]), "{notes:?}");
+}
+
+/// Two nodes that answer each other, as a simulator and its controller in lockstep: only the first message comes from outside.
+#[test]
+fn each_round_of_a_circle_is_a_message() {
+    let mut robot = Robot { records: Vec::new() };
+    for (pid, name, from, to) in [(2, "ping", "/pong", "/ping"), (3, "pong", "/ping", "/pong")] {
+        robot.object(pid, RosObjectKind::Node, 1, 0, 0, name);
+        robot.object(pid, RosObjectKind::Subscription, 2, 1, 10, from);
+        robot.object(pid, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+        robot.object(pid, RosObjectKind::Publisher, 4, 1, 10, to);
+    }
+    let publish = |at| [(at, RosEvent::RclPublish, 4, [0; 3]), (at, RosEvent::RmwPublish, 54, [0, at, 0])];
+    robot.events(2, &publish(MS));
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        for (pid, from, at) in [(3, if n == 1 { MS } else { at - 4 * MS }, at), (2, at + MS, at + 5 * MS)] {
+            robot.events(pid, &[(at, RosEvent::Take, 52, [0, from, 1]), (at, RosEvent::CallbackStart, 3, [0; 3])]);
+            robot.events(pid, &publish(at + MS));
+            robot.events(pid, &[(at + 2 * MS, RosEvent::CallbackEnd, 3, [0; 3])]);
+        }
+    }
+    let (ways, notes) = robot.steps();
+    let round = [
+        "/ping publish /ping",
+        "/pong callback /ping",
+        "/pong publish /pong",
+        "/ping callback /pong",
+        "/ping callback /pong end",
+    ];
+    assert_eq!(ways, vec![way(&round); 100], "{notes:?}");
+}

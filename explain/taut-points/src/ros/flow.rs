@@ -1077,9 +1077,10 @@ impl<'a> Flow<'a> {
             self.kept.insert(place, (Message { id: 0, ..message }, since_ns));
             sent.push(message);
         }
-        // Outside callbacks it begins something, and so does one more of a callback that published this already.
+        // Outside callbacks it begins something, and so does one more of a callback that published this already; and the next round.
         let is_outside = callback.is_none() && (self.is_known_outside(thread) || !self.scene.is_stretch);
-        if sent.is_empty() && (is_outside || callback.is_some() && !is_first) {
+        let is_round = callback.is_some_and(|callback| self.system.is_round(callback, publisher));
+        if sent.is_empty() && (is_outside || callback.is_some() && !is_first || is_round) {
             sent = self.begin(Root::Publisher(publisher), time_ns);
             for message in &sent {
                 let out = self.chains.all[message.chain as usize].hops[0].out;
@@ -1167,6 +1168,10 @@ impl<'a> Flow<'a> {
         for thread in 0..self.events.threads() as u32 {
             self.begin_pending(thread);
             self.stamps_until(thread, u64::MAX);
+            // A client that calls once and ends does nothing after it.
+            if self.of(thread).running.last().is_some_and(|last| last.is_answer) && !self.scene.is_stretch {
+                self.end_answer(thread, self.end_ns);
+            }
         }
         self.leave_under_way();
         for arrived in std::mem::take(&mut self.aside).into_values().flatten() {
