@@ -905,3 +905,34 @@ fn each_round_of_a_circle_is_a_message() {
     ];
     assert_eq!(ways, vec![way(&round); 100], "{notes:?}");
 }
+
+/// rcl makes the services of a lifecycle node, and rclcpp their callbacks, with copies of rcl's handles.
+#[test]
+fn a_service_of_a_lifecycle_node_is_found_by_the_requests_that_its_callback_runs_for() {
+    let mut robot = Robot { records: Vec::new() };
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "planner");
+    robot.object(2, RosObjectKind::Service, 2, 1, 0, "/planner/change_state");
+    robot.object(2, RosObjectKind::Service, 5, 1, 0, "/planner/get_state");
+    for (callback, copy) in [(3, 90), (6, 91)] {
+        robot.object(2, RosObjectKind::ServiceCallback, callback, copy, 0, "");
+        robot.object(2, RosObjectKind::CallbackSymbol, callback, 0, 0, "std::_Bind<void (Node::*(Node*))(X)>");
+    }
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        for (rmw, callback, at) in [(52, 3, at), (55, 6, at + MS)] {
+            robot.events(
+                2,
+                &[
+                    (at, RosEvent::TakeRequest, rmw, [n, 77, 1]),
+                    (at + 10, RosEvent::CallbackStart, callback, [0; 3]),
+                    (at + 20, RosEvent::CallbackEnd, callback, [0; 3]),
+                    (at + 30, RosEvent::SendResponse, rmw, [n, 77, 0]),
+                ],
+            );
+        }
+    }
+    let points = ["/planner service /planner/change_state", "/planner service /planner/get_state"];
+    assert_eq!(points.map(|point| robot.passed(point)), [100, 100]);
+    let (_, notes) = robot.ends();
+    assert!(notes.iter().all(|note| !note.contains("cannot be named")), "{notes:?}");
+}
