@@ -45,8 +45,8 @@ impl Bare {
             _ => false,
         };
         let address = |object: &RosObject| if object.kind == Timer { object.handle } else { object.other };
-        let mut bare = Bare::default();
-        bare.all = objects.iter().filter(is_bare).map(|object| (object.pid, address(object))).collect();
+        let all = objects.iter().filter(is_bare).map(|object| (object.pid, address(object))).collect();
+        let mut bare = Bare { all, ..Bare::default() };
         bare.add_taken_by_hand(objects, events);
         bare
     }
