@@ -112,7 +112,11 @@ class Record(Action):
             raise RuntimeError(" ".join(self._said) or f"{shlex.join(words)} does not start")
 
     def _listen(self, lines):
+        # launch is a node, too, as soon as it loads components; it is not recorded.
+        own = f"taut: warning: process {os.getpid()} "
         for line in lines:
+            if line.startswith(own):
+                continue
             self._said.append(line.strip())
             if line.startswith("taut: recording "):
                 self._is_started.set()

@@ -139,3 +139,15 @@ def test_the_launch_goes_on_without_a_recorder(launched, tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing is recorded: [Errno 2] No such file or directory: '/nowhere/taut'" in done.stdout + done.stderr
     assert not (tmp_path / "run.mcap").exists()
+
+
+def test_the_launch_itself_is_not_named_as_a_node_that_is_not_recorded(launched) -> None:
+    # As launch_ros' own node is, which loads components; the recorder looks at processes that live for some time.
+    node = "import rclpy\n    rclpy.init()\n    rclpy.create_node('launch')\n    from launch import"
+    text = PYTHON.replace("from launch import", node, 1)
+    text = text.replace(
+        "ExecuteProcess(cmd=", 'ExecuteProcess(cmd=["sleep", "3"]),\n            ExecuteProcess(cmd=', 1
+    )
+    done = launched("a.launch.py", text)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "was started without" not in done.stdout + done.stderr

@@ -519,3 +519,420 @@ fn an_action_of_rclcpp_is_found_by_its_requests_and_its_feedback() {
     let all = [vec![asked.map(str::to_owned).to_vec(); 100], vec![fed.map(str::to_owned).to_vec(); 100]].concat();
     assert_eq!(ways, all, "{notes:?}");
 }
+
+impl Robot {
+    /// One process with the nodes /camera and /detector, between which rclcpp hands /image over by a buffer.
+    fn within_a_process() -> Robot {
+        let mut robot = Robot { records: Vec::new() };
+        robot.object(CAMERA, RosObjectKind::Node, 1, 0, 0, "camera");
+        robot.object(CAMERA, RosObjectKind::Timer, 2, 0, 10 * MS, "");
+        robot.object(CAMERA, RosObjectKind::TimerNode, 2, 1, 0, "");
+        robot.object(CAMERA, RosObjectKind::TimerCallback, 3, 2, 0, "");
+        robot.object(CAMERA, RosObjectKind::Publisher, 4, 1, 10, "/image");
+        robot.object(CAMERA, RosObjectKind::Node, 11, 0, 0, "detector");
+        robot.object(CAMERA, RosObjectKind::Subscription, 12, 11, 10, "/image");
+        robot.object(CAMERA, RosObjectKind::BufferOfIpb, 20, 21, 0, "");
+        robot.object(CAMERA, RosObjectKind::IpbOfSubscription, 21, 22, 0, "");
+        robot.object(CAMERA, RosObjectKind::SubscriptionCallback, 23, 22, 0, "");
+        robot.object(CAMERA, RosObjectKind::SubscriptionObject, 22, 12, 0, "");
+        robot.object(CAMERA, RosObjectKind::SubscriptionObject, 24, 12, 0, "");
+        robot.object(CAMERA, RosObjectKind::SubscriptionCallback, 25, 24, 0, "");
+        robot
+    }
+
+    /// The ways, without what the middleware says on them.
+    fn steps(&self) -> (Vec<Vec<String>>, Vec<String>) {
+        let (mut ways, notes) = self.ways();
+        ways.iter_mut().for_each(|way| way.retain(|point| !point.contains(" take ") && !point.contains(" receive ")));
+        ways.sort_unstable();
+        (ways, notes)
+    }
+}
+
+fn way(points: &[&str]) -> Vec<String> {
+    points.iter().map(|point| (*point).to_owned()).collect()
+}
+
+/// Once a process subscribes that is another one, rclcpp publishes to the middleware, too, and the subscription within the process gets
+/// a second copy by it, which rclcpp drops. Its executor takes subscriptions before buffers.
+#[test]
+fn a_copy_of_what_comes_within_the_process_is_no_message() {
+    let mut robot = Robot::within_a_process();
+    robot.object(3, RosObjectKind::Node, 1, 0, 0, "viewer");
+    robot.object(3, RosObjectKind::Subscription, 2, 1, 10, "/image");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            CAMERA,
+            &[
+                (at, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 10, RosEvent::IntraPublish, 4, [n, 0, 0]),
+                (at + 20, RosEvent::Enqueue, 20, [n % 10, 0, 0]),
+                (at + 30, RosEvent::RclcppPublish, 0, [n, 0, 0]),
+                (at + 30, RosEvent::RclPublish, 4, [n, 0, 0]),
+                (at + 40, RosEvent::RmwPublish, 54, [n, at, 0]),
+                (at + 50, RosEvent::CallbackEnd, 3, [0; 3]),
+                (at + MS, RosEvent::Take, 62, [0, at, 1]),
+                (at + MS + 10, RosEvent::TakeInfo, 62, [at + MS / 2, n, 0]),
+                (at + MS + 20, RosEvent::NextReady, 0, [0; 3]),
+                (at + MS + 30, RosEvent::Dequeue, 20, [n % 10, 0, 0]),
+                (at + MS + 40, RosEvent::CallbackStart, 23, [1, 0, 0]),
+                (at + 2 * MS, RosEvent::CallbackEnd, 23, [0; 3]),
+            ],
+        );
+        robot.events(
+            3,
+            &[
+                (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 3 * MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 4 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let (ways, notes) = robot.steps();
+    let begin = ["/camera timer 10 ms", "/camera publish /image"];
+    let within = way(&[&begin[..], &["/detector callback /image", "/detector callback /image end"]].concat());
+    let beyond = way(&[&begin[..], &["/viewer callback /image", "/viewer callback /image end"]].concat());
+    assert_eq!(ways, [vec![within; 100], vec![beyond; 100]].concat(), "{notes:?}");
+    assert!(notes.iter().all(|note| !note.contains("led nowhere")), "{notes:?}");
+    let mut intake = Intake::default();
+    robot.records.iter().for_each(|record| intake.record(record));
+    let ros = intake.finish(&Info::default(), None, false).linked.ros.unwrap();
+    let taken: Vec<(String, u64)> =
+        ros.topics[0].subscriptions.iter().map(|of| (of.callback.clone(), of.taken)).collect();
+    assert_eq!(taken, [("/detector callback /image".to_owned(), 100), ("/viewer callback /image".to_owned(), 100)]);
+}
+
+/// What the same subscription gets from another process comes by the middleware alone.
+#[test]
+fn a_subscription_within_a_process_has_messages_of_others() {
+    let mut robot = Robot::new();
+    robot.records.extend(Robot::within_a_process().records.into_iter().map(|record| match record {
+        Record::RosObject(object) => Record::RosObject(RosObject { pid: 2, ..object }),
+        other => other,
+    }));
+    robot
+        .records
+        .retain(|record| !matches!(record, Record::RosObject(object) if object.pid == 2 && object.handle < 11));
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::Take, 62, [0, at, 1]),
+                (at + 3 * MS + 10, RosEvent::TakeInfo, 62, [at + MS + MS / 2, n, 0]),
+                (at + 3 * MS + 20, RosEvent::CallbackStart, 25, [0; 3]),
+                (at + 4 * MS, RosEvent::CallbackEnd, 25, [0; 3]),
+            ],
+        );
+    }
+    let (ways, notes) = robot.ways();
+    let whole = [
+        "/camera timer 10 ms",
+        "/camera publish /image",
+        "/detector receive /image",
+        "/detector take /image",
+        "/detector callback /image",
+        "/detector callback /image end",
+    ];
+    assert_eq!(ways, vec![way(&whole); 100], "{notes:?}");
+}
+
+/// A callback hands one message over within the process, and then publishes a serialized one, of which only the middleware says.
+#[test]
+fn what_only_the_middleware_says_is_not_of_the_publish_before() {
+    let mut robot = Robot::within_a_process();
+    robot.object(CAMERA, RosObjectKind::Publisher, 5, 1, 10, "/packed");
+    robot.object(3, RosObjectKind::Node, 1, 0, 0, "viewer");
+    robot.object(3, RosObjectKind::Subscription, 2, 1, 10, "/packed");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            CAMERA,
+            &[
+                (at, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 10, RosEvent::IntraPublish, 4, [n, 0, 0]),
+                (at + 20, RosEvent::Enqueue, 20, [n % 10, 0, 0]),
+                (at + 30, RosEvent::RmwPublish, 55, [0, at, 0]),
+                (at + 50, RosEvent::CallbackEnd, 3, [0; 3]),
+                (at + MS, RosEvent::Dequeue, 20, [n % 10, 0, 0]),
+                (at + MS + 10, RosEvent::CallbackStart, 23, [1, 0, 0]),
+                (at + 2 * MS, RosEvent::CallbackEnd, 23, [0; 3]),
+            ],
+        );
+        robot.events(
+            3,
+            &[
+                (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 3 * MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 4 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let (ways, notes) = robot.steps();
+    let within = ["/camera publish /image", "/detector callback /image", "/detector callback /image end"];
+    let beyond = ["/camera publish /packed", "/viewer callback /packed", "/viewer callback /packed end"];
+    let whole = |rest: &[&str]| vec![way(&[&["/camera timer 10 ms"], rest].concat()); 100];
+    assert_eq!(ways, [whole(&within), whole(&beyond)].concat(), "{notes:?}");
+}
+
+/// The events executor calls timers on a thread of their own, and runs their callbacks on another, later and in that order.
+#[test]
+fn a_timer_is_due_when_it_was_on_whichever_thread_it_was_called() {
+    let mut robot = Robot::within_a_process();
+    let mut manager = RosBatch { pid: CAMERA, tid: 99, counter: Counter::Monotonic as u8, ..RosBatch::default() };
+    for n in 1..=100 {
+        let due = n * 10 * MS;
+        manager.push(due + 1000, RosEvent::TimerCall as u8, 2, [due, due + 1000, 0]);
+    }
+    robot.records.push(Record::Ros(manager));
+    // The executor was busy: it runs two at a time, 15 ms and 5 ms late.
+    for n in (1..=100).step_by(2) {
+        let at = n * 10 * MS + 15 * MS;
+        for at in [at, at + MS] {
+            let rows = [(at, RosEvent::CallbackStart, 3, [0; 3]), (at + 50, RosEvent::CallbackEnd, 3, [0; 3])];
+            robot.events(CAMERA, &rows);
+        }
+    }
+    let mut intake = Intake::default();
+    robot.records.iter().for_each(|record| intake.record(record));
+    let linked = intake.finish(&Info::default(), None, false).linked;
+    let at = |name: &str| -> BTreeMap<u64, u64> {
+        let passes = linked.passes.iter().filter(|pass| linked.points.name(pass.point) == name);
+        passes.map(|pass| (pass.message, pass.time_ns)).collect()
+    };
+    let (due, begun) = (at("/camera timer 10 ms due"), at("/camera timer 10 ms"));
+    let mut late: Vec<u64> = begun.iter().map(|(message, at)| (at - due[message]) / MS).collect();
+    late.sort_unstable();
+    assert_eq!(late, [[6; 50], [15; 50]].concat());
+}
+
+/// What was published before a subscription came is put into its buffer where it is made: here in a callback that just published.
+#[test]
+fn what_a_late_subscription_is_given_is_not_of_the_publish_before() {
+    let mut robot = Robot::within_a_process();
+    robot.object(CAMERA, RosObjectKind::Publisher, 5, 1, 10, "/map");
+    robot.object(CAMERA, RosObjectKind::Subscription, 13, 11, 10, "/map");
+    robot.object(CAMERA, RosObjectKind::BufferOfIpb, 30, 31, 0, "");
+    robot.object(CAMERA, RosObjectKind::IpbOfSubscription, 31, 32, 0, "");
+    robot.object(CAMERA, RosObjectKind::SubscriptionCallback, 33, 32, 0, "");
+    robot.object(CAMERA, RosObjectKind::SubscriptionObject, 32, 13, 0, "");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            CAMERA,
+            &[
+                (at, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 10, RosEvent::IntraPublish, 5, [n, 0, 0]),
+                (at + 20, RosEvent::IntraPublish, 4, [n, 0, 0]),
+                (at + 30, RosEvent::Enqueue, 20, [n % 10, 0, 0]),
+                (at + 40, RosEvent::Enqueue, 30, [n % 10, 0, 0]),
+                (at + 50, RosEvent::CallbackEnd, 3, [0; 3]),
+                (at + MS, RosEvent::Dequeue, 20, [n % 10, 0, 0]),
+                (at + MS + 10, RosEvent::CallbackStart, 23, [1, 0, 0]),
+                (at + 2 * MS, RosEvent::CallbackEnd, 23, [0; 3]),
+                (at + 3 * MS, RosEvent::Dequeue, 30, [n % 10, 0, 0]),
+                (at + 3 * MS + 10, RosEvent::CallbackStart, 33, [1, 0, 0]),
+                (at + 4 * MS, RosEvent::CallbackEnd, 33, [0; 3]),
+            ],
+        );
+    }
+    let points = ["/detector callback /image", "/detector callback /map"];
+    assert_eq!(points.map(|point| robot.passed(point)), [100, 0]);
+}
+
+/// As with a wait set, or in a loop of its own: no callback of the subscription runs, and it has one, as in rclcpp each has.
+#[test]
+fn what_a_program_takes_by_hand_stands_for_a_callback() {
+    let mut robot = Robot::with_detector(10);
+    robot.object(2, RosObjectKind::Publisher, 4, 1, 1, "/detections");
+    robot.object(3, RosObjectKind::Node, 1, 0, 0, "planner");
+    robot.object(3, RosObjectKind::Subscription, 2, 1, 10, "/detections");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::WaitEnd, 9, [0; 3]),
+                (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 4 * MS, RosEvent::RclPublish, 4, [0; 3]),
+                (at + 4 * MS, RosEvent::RmwPublish, 54, [0, at + 4 * MS, 0]),
+                (at + 5 * MS, RosEvent::Wait, 9, [0; 3]),
+            ],
+        );
+        robot.events(
+            3,
+            &[
+                (at + 6 * MS, RosEvent::Take, 52, [0, at + 4 * MS, 1]),
+                (at + 6 * MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 7 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let (ways, notes) = robot.steps();
+    let whole = [
+        "/camera timer 10 ms",
+        "/camera publish /image",
+        "/detector callback /image",
+        "/detector publish /detections",
+        "/planner callback /detections",
+        "/planner callback /detections end",
+    ];
+    assert_eq!(ways, vec![way(&whole); 100], "{notes:?}");
+}
+
+/// A controller's timer takes the newest image, if there is one, and publishes what comes of it; another node looks at images only.
+#[test]
+fn what_a_callback_takes_by_hand_goes_on_with_what_it_publishes() {
+    let mut robot = Robot::with_detector(1);
+    robot.object(2, RosObjectKind::Timer, 7, 0, 20 * MS, "");
+    robot.object(2, RosObjectKind::TimerNode, 7, 1, 0, "");
+    robot.object(2, RosObjectKind::TimerCallback, 8, 7, 0, "");
+    robot.object(2, RosObjectKind::Publisher, 4, 1, 1, "/command");
+    robot.object(3, RosObjectKind::Node, 1, 0, 0, "motor");
+    robot.object(3, RosObjectKind::Subscription, 2, 1, 10, "/command");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    robot.object(3, RosObjectKind::Subscription, 5, 1, 10, "/image");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 6, 5, 0, "");
+    for n in (2..=100).step_by(2) {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::CallbackStart, 8, [0; 3]),
+                (at + 3 * MS + 10, RosEvent::Take, 52, [0, at, 1]),
+                (at + 3 * MS + 20, RosEvent::TakeInfo, 52, [at + 2 * MS, n, 0]),
+                (at + 4 * MS, RosEvent::RclPublish, 4, [0; 3]),
+                (at + 4 * MS, RosEvent::RmwPublish, 54, [0, at + 4 * MS, 0]),
+                (at + 5 * MS, RosEvent::CallbackEnd, 8, [0; 3]),
+            ],
+        );
+        robot.events(
+            3,
+            &[
+                (at + 6 * MS, RosEvent::Take, 52, [0, at + 4 * MS, 1]),
+                (at + 6 * MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 6 * MS + 20, RosEvent::Take, 55, [0, at - 10 * MS, 1]),
+                (at + 6 * MS + 30, RosEvent::Take, 55, [0, at, 1]),
+                (at + 7 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let (mut ways, notes) = robot.ways();
+    ways.retain(|way| way[0].starts_with("/camera") && way.len() > 2);
+    ways.sort_unstable();
+    let read = [
+        "/camera timer 10 ms",
+        "/camera publish /image",
+        "/detector receive /image",
+        "/detector take /image",
+        "/detector publish /command",
+        "/motor take /command",
+        "/motor callback /command",
+        "/motor callback /command end",
+    ];
+    let seen = ["/camera timer 10 ms", "/camera publish /image", "/motor take /image"];
+    assert_eq!(ways, [vec![way(&read); 50], vec![way(&seen); 100]].concat(), "{notes:?}");
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends.get("overwritten (depth 1)"), Some(&49), "{ends:?} {notes:?}");
+    assert!(notes.iter().all(|note| !note.contains("led nowhere")), "{notes:?}");
+}
+
+/// As most examples of a client do: it spins until it has the answer, and returns from `main`.
+#[test]
+fn a_client_that_ends_with_its_answer_has_it() {
+    let (client, server, gid) = (2, 3, 77);
+    let mut robot = Robot { records: Vec::new() };
+    robot.object(client, RosObjectKind::Node, 1, 0, 0, "caller");
+    robot.object(client, RosObjectKind::Client, 2, 1, 0, "/work");
+    robot.object(client, RosObjectKind::RmwClient, 52, 0, gid, "");
+    robot.object(server, RosObjectKind::Node, 1, 0, 0, "worker");
+    robot.object(server, RosObjectKind::Service, 2, 1, 0, "/work");
+    robot.object(server, RosObjectKind::ServiceCallback, 3, 2, 0, "");
+    robot.events(
+        client,
+        &[
+            (MS, RosEvent::SendRequest, 52, [1, 0, 0]),
+            (4 * MS, RosEvent::NextReady, 0, [0; 3]),
+            (4 * MS + 10, RosEvent::TakeResponse, 52, [1, 0, 1]),
+            (5 * MS, RosEvent::Gone, 2, [0; 3]),
+        ],
+    );
+    robot.events(
+        server,
+        &[
+            (2 * MS, RosEvent::TakeRequest, 52, [1, gid, 1]),
+            (2 * MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+            (3 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            (3 * MS + 10, RosEvent::SendResponse, 52, [1, gid, 0]),
+            (9 * MS, RosEvent::NextReady, 0, [0; 3]),
+        ],
+    );
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 1)]), "{notes:?}");
+}
+
+/// Two nodes that answer each other, as a simulator and its controller in lockstep: only the first message comes from outside.
+#[test]
+fn each_round_of_a_circle_is_a_message() {
+    let mut robot = Robot { records: Vec::new() };
+    for (pid, name, from, to) in [(2, "ping", "/pong", "/ping"), (3, "pong", "/ping", "/pong")] {
+        robot.object(pid, RosObjectKind::Node, 1, 0, 0, name);
+        robot.object(pid, RosObjectKind::Subscription, 2, 1, 10, from);
+        robot.object(pid, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+        robot.object(pid, RosObjectKind::Publisher, 4, 1, 10, to);
+    }
+    let publish = |at| [(at, RosEvent::RclPublish, 4, [0; 3]), (at, RosEvent::RmwPublish, 54, [0, at, 0])];
+    robot.events(2, &publish(MS));
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        for (pid, from, at) in [(3, if n == 1 { MS } else { at - 4 * MS }, at), (2, at + MS, at + 5 * MS)] {
+            robot.events(pid, &[(at, RosEvent::Take, 52, [0, from, 1]), (at, RosEvent::CallbackStart, 3, [0; 3])]);
+            robot.events(pid, &publish(at + MS));
+            robot.events(pid, &[(at + 2 * MS, RosEvent::CallbackEnd, 3, [0; 3])]);
+        }
+    }
+    let (ways, notes) = robot.steps();
+    let round = [
+        "/ping publish /ping",
+        "/pong callback /ping",
+        "/pong publish /pong",
+        "/ping callback /pong",
+        "/ping callback /pong end",
+    ];
+    assert_eq!(ways, vec![way(&round); 100], "{notes:?}");
+}
+
+/// rcl makes the services of a lifecycle node, and rclcpp their callbacks, with copies of rcl's handles.
+#[test]
+fn a_service_of_a_lifecycle_node_is_found_by_the_requests_that_its_callback_runs_for() {
+    let mut robot = Robot { records: Vec::new() };
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "planner");
+    robot.object(2, RosObjectKind::Service, 2, 1, 0, "/planner/change_state");
+    robot.object(2, RosObjectKind::Service, 5, 1, 0, "/planner/get_state");
+    for (callback, copy) in [(3, 90), (6, 91)] {
+        robot.object(2, RosObjectKind::ServiceCallback, callback, copy, 0, "");
+        robot.object(2, RosObjectKind::CallbackSymbol, callback, 0, 0, "std::_Bind<void (Node::*(Node*))(X)>");
+    }
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        for (rmw, callback, at) in [(52, 3, at), (55, 6, at + MS)] {
+            robot.events(
+                2,
+                &[
+                    (at, RosEvent::TakeRequest, rmw, [n, 77, 1]),
+                    (at + 10, RosEvent::CallbackStart, callback, [0; 3]),
+                    (at + 20, RosEvent::CallbackEnd, callback, [0; 3]),
+                    (at + 30, RosEvent::SendResponse, rmw, [n, 77, 0]),
+                ],
+            );
+        }
+    }
+    let points = ["/planner service /planner/change_state", "/planner service /planner/get_state"];
+    assert_eq!(points.map(|point| robot.passed(point)), [100, 100]);
+    let (_, notes) = robot.ends();
+    assert!(notes.iter().all(|note| !note.contains("cannot be named")), "{notes:?}");
+}

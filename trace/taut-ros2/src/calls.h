@@ -34,11 +34,27 @@ typedef struct {
     return result;                                                                            \
   }
 
-CALL(rmw_take_with_info, "librmw_implementation.so",
+#define RMW "librmw_implementation.so"
+
+static inline void add_take_info(int32_t result, const void *subscription, const bool *taken, const message_info_t *info) {
+  if (result != RET_OK || !taken || !*taken || !info) return;
+  add_event(TAKE_INFO, subscription, (uint64_t)info->received_timestamp, info->publication_sequence_number, info->gid[0] ^ info->gid[1]);
+}
+
+CALL(rmw_take_with_info, RMW, (const void *subscription, void *message, bool *taken, message_info_t *info, void *allocation),
+     (subscription, message, taken, info, allocation), (void)0, add_take_info(result, subscription, taken, info))
+CALL(rmw_take_serialized_message_with_info, RMW,
      (const void *subscription, void *message, bool *taken, message_info_t *info, void *allocation),
-     (subscription, message, taken, info, allocation), (void)0,
-     if (result == RET_OK && taken && *taken && info) add_event(TAKE_INFO, subscription, (uint64_t)info->received_timestamp,
-                                                               info->publication_sequence_number, info->gid[0] ^ info->gid[1]))
+     (subscription, message, taken, info, allocation), (void)0, add_take_info(result, subscription, taken, info))
+
+/* No middleware has a tracepoint where it lends a message (ROS_DISABLE_LOANED_MESSAGES=0); one that got it would have said so. */
+static __thread uint32_t takes;
+CALL(rmw_take_loaned_message_with_info, RMW,
+     (const void *subscription, void **message, bool *taken, message_info_t *info, void *allocation),
+     (subscription, message, taken, info, allocation), const uint32_t takes_before = takes,
+     if (result == RET_OK && taken && *taken && info && takes_before == takes)
+       add_event(TAKE, subscription, N(*message), (uint64_t)info->source_timestamp, true);
+     add_take_info(result, subscription, taken, info))
 
 /* rcl_timer_call calls rcl_timer_call_with_info where there is one (Jazzy on). */
 static __thread uint32_t timers_called;

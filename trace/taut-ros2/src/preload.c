@@ -164,7 +164,7 @@ TRACEPOINT(callback_end, (P callback), (callback), add_event(CALLBACK_END, callb
 TRACEPOINT(rclcpp_publish, (P publisher, P message), (publisher, message), add_event(RCLCPP_PUBLISH, publisher, N(message), 0, 0))
 TRACEPOINT(rclcpp_intra_publish, (P publisher, P message), (publisher, message), add_intra_publish(publisher, message))
 TRACEPOINT(rmw_take, (P rmw, P message, int64_t stamp, bool taken), (rmw, message, stamp, taken),
-           add_event(TAKE, rmw, N(message), (uint64_t)stamp, taken))
+           (takes++, add_event(TAKE, rmw, N(message), (uint64_t)stamp, taken)))
 TRACEPOINT(rcl_take, (P message), (message), add_event(RCL_TAKE, NULL, N(message), 0, 0))
 TRACEPOINT(rclcpp_take, (P message), (message), add_event(RCLCPP_TAKE, NULL, N(message), 0, 0))
 TRACEPOINT(rclcpp_executor_get_next_ready, (void), (), add_event(NEXT_READY, NULL, 0, 0, 0))

@@ -1,15 +1,25 @@
-//! What takes messages and reports no callbacks: programs on rcl alone (rclc, Rust), and actions of rclcpp. What their threads do
-//! from a take until they wait or take again stands for a callback.
+//! What takes messages and reports no callbacks: programs on rcl alone (rclc, Rust), actions of rclcpp, and subscriptions of which a
+//! program of rclcpp takes messages by itself (`take`). What their threads do from a take until they wait or take again stands for a
+//! callback; a message that is taken in a callback is one more that this callback has.
 
-use foldhash::HashSet;
-use taut_recording::{RosObject, RosObjectKind};
+use foldhash::{HashMap, HashSet};
+use taut_recording::{RosEvent, RosObject, RosObjectKind};
+
+use super::events::Events;
+
+/// Callbacks in callbacks.
+const MOST_NESTED: usize = 64;
 
 /// The middleware's subscriptions and services, and rcl's timers, by process and address.
 #[derive(Default)]
-pub(super) struct Bare(HashSet<(i32, u64)>);
+pub(super) struct Bare {
+    all: HashSet<(i32, u64)>,
+    /// Subscriptions of which callbacks take.
+    read: HashSet<(i32, u64)>,
+}
 
 impl Bare {
-    pub fn of(objects: &[RosObject]) -> Bare {
+    pub fn of(objects: &[RosObject], events: &Events) -> Bare {
         use RosObjectKind::*;
         let (mut report, mut python_actions) = (HashSet::default(), HashSet::default());
         for object in objects {
@@ -35,11 +45,64 @@ impl Bare {
             _ => false,
         };
         let address = |object: &RosObject| if object.kind == Timer { object.handle } else { object.other };
-        Bare(objects.iter().filter(is_bare).map(|object| (object.pid, address(object))).collect())
+        let all = objects.iter().filter(is_bare).map(|object| (object.pid, address(object))).collect();
+        let mut bare = Bare { all, ..Bare::default() };
+        bare.add_taken_by_hand(objects, events);
+        bare
+    }
+
+    /// Subscriptions that have a callback, which never runs although messages are taken.
+    fn add_taken_by_hand(&mut self, objects: &[RosObject], events: &Events) {
+        let mut begun: HashSet<(i32, u64)> = HashSet::default();
+        // Whether in a callback.
+        let mut taken: HashMap<(i32, u64), bool> = HashMap::default();
+        let mut stacks: HashMap<u32, Vec<u64>> = HashMap::default();
+        events.by_thread(&mut |thread, pid, event, handle, args| {
+            let stack = stacks.entry(thread).or_default();
+            match event {
+                RosEvent::CallbackStart => {
+                    begun.insert((pid, handle));
+                    if stack.len() < MOST_NESTED {
+                        stack.push(handle);
+                    }
+                }
+                RosEvent::CallbackEnd => {
+                    if let Some(at) = stack.iter().rposition(|running| *running == handle) {
+                        stack.truncate(at);
+                    }
+                }
+                RosEvent::Take if args[2] != 0 => *taken.entry((pid, handle)).or_default() |= !stack.is_empty(),
+                _ => {}
+            }
+        });
+        let all_of = |kind: RosObjectKind| objects.iter().filter(move |object| object.kind == kind);
+        let of_rcl: HashMap<(i32, u64), u64> = all_of(RosObjectKind::SubscriptionObject)
+            .map(|object| ((object.pid, object.handle), object.owner))
+            .collect();
+        let mut has_begun: HashMap<(i32, u64), bool> = HashMap::default();
+        for callback in all_of(RosObjectKind::SubscriptionCallback) {
+            let subscription = of_rcl.get(&(callback.pid, callback.owner)).copied().unwrap_or(callback.owner);
+            let has_begun = has_begun.entry((callback.pid, subscription)).or_default();
+            *has_begun |= begun.contains(&(callback.pid, callback.handle));
+        }
+        for subscription in all_of(RosObjectKind::Subscription) {
+            let rmw = (subscription.pid, subscription.other);
+            let is_never_run = has_begun.get(&(subscription.pid, subscription.handle)) == Some(&false);
+            match taken.get(&rmw).filter(|_| is_never_run) {
+                Some(true) => _ = self.read.insert(rmw),
+                Some(false) => _ = self.all.insert(rmw),
+                None => {}
+            }
+        }
     }
 
     pub fn contains(&self, process: i32, address: u64) -> bool {
-        self.0.contains(&(process, address))
+        self.all.contains(&(process, address))
+    }
+
+    /// Whether callbacks take messages of this subscription.
+    pub fn is_read(&self, process: i32, address: u64) -> bool {
+        self.read.contains(&(process, address))
     }
 }
 

@@ -131,6 +131,9 @@ impl Chains {
             let of = callback.map(|callback| &system.callbacks[callback as usize]);
             let name = of.map_or(String::new(), |of| of.name.clone());
             let (mut receive, mut take, mut start) = (0, 0, 0);
+            // What another callback takes goes on in that one, which began before.
+            let is_read = |callback: Option<u32>| callback.is_some_and(|of| system.read_in_callbacks.contains(&of));
+            let is_begun = *entry == Entry::Used && is_read(draft[at - 1].0);
             if let (Entry::Taken, Some(of)) = (entry, of)
                 && let Of::Topic(topic, _) = of.of
             {
@@ -142,7 +145,7 @@ impl Chains {
                     take = self.point(format!("{} take {topic}", of.node));
                 }
             }
-            if callback.is_some() {
+            if callback.is_some() && !is_read(callback) && !is_begun {
                 start = self.point(name.clone());
             }
             let out = match exit {
@@ -152,7 +155,11 @@ impl Chains {
                 }
                 Exit::Kept | Exit::Done => format!("{name} end"),
             };
-            let out = self.point(out);
+            let out = match exit {
+                Exit::Kept if is_read(callback) => 0,
+                Exit::Done if is_read(callback) => std::mem::take(&mut take),
+                _ => self.point(out),
+            };
             if *entry == Entry::Used
                 && let Some(callback) = callback
             {

@@ -85,6 +85,20 @@ impl Events {
         self.threads.iter().flat_map(|thread| &thread.batches).map(|batch| batch.counter).collect()
     }
 
+    /// All events of a thread in its order, one thread after the other: the number of the thread, its process, event, handle, arguments.
+    pub fn by_thread(&self, visit: &mut dyn FnMut(u32, i32, RosEvent, u64, [u64; 3])) {
+        for (number, thread) in (0..).zip(&self.threads) {
+            for batch in &thread.batches {
+                for row in 0..batch.event.len() {
+                    if let Some(event) = RosEvent::from_number(batch.event[row]) {
+                        let args = [batch.arg0[row], batch.arg1[row], batch.arg2[row]];
+                        visit(number, batch.pid, event, batch.handle[row], args);
+                    }
+                }
+            }
+        }
+    }
+
     /// All events in order of time, those of a thread in its own. Returns how many have no time, and were left out.
     pub fn in_order(&self, clocks: &Clocks, visit: &mut dyn FnMut(Row)) -> u64 {
         let mut untimed = 0;

@@ -95,6 +95,16 @@ struct Arrived {
     messages: Vec<Message>,
 }
 
+/// What a thread took from the middleware for a subscription that has a buffer within the process, too: rclcpp drops what it has got by
+/// that, so it is a message if the callback begins with it.
+struct Taken {
+    callback: u32,
+    time_ns: u64,
+    stamp: i64,
+    /// When the middleware received it, and said so.
+    received: Option<(i64, u64)>,
+}
+
 /// What came with an answer whose callback is not scheduled yet.
 struct Answered {
     time_ns: u64,
@@ -109,12 +119,19 @@ struct Doing {
     /// rclcpp's publish, until rcl says of which publisher it is: when, and of which message.
     begun: Option<(u64, u64)>,
     arrived: Option<Arrived>,
+    taken: Option<Taken>,
+    /// What the callback that runs took by itself, of the subscription with this callback, and when.
+    read: Option<(u32, u64)>,
     /// The callback that begins with that, since no event will report it, and since when.
     pending: Option<(u32, u64)>,
     /// Whether it has been outside callbacks, or at the begin or end of one.
     is_known: bool,
-    /// The timers that it calls, and when each was due.
-    called: Vec<(u32, u64)>,
+}
+
+/// A timer was called whose callback did not begin yet.
+struct Called {
+    thread: u32,
+    due_ns: u64,
 }
 
 /// How old the results of a chain are, over all results.
@@ -151,6 +168,8 @@ pub(super) struct Flow<'a> {
     /// By chain and hop: the newest that is kept there, and since when.
     kept: HashMap<(u32, u16), (Message, u64)>,
     executors: Executors<'a>,
+    /// By process and callback of a timer, the oldest first: an executor may run it on another thread than that which calls it.
+    called: HashMap<(i32, u32), VecDeque<Called>>,
     stamped: Stamped,
     /// Number of the name that a stamped point has in a chain's hop.
     stamped_points: HashMap<(u32, u16, PointId), u32>,
@@ -222,6 +241,7 @@ impl<'a> Flow<'a> {
             queues: queues::of(system),
             kept: HashMap::default(),
             executors: Executors::new(system, events.threads()),
+            called: HashMap::default(),
             stamped,
             stamped_points: HashMap::default(),
             held_by: HashMap::default(),
@@ -274,6 +294,9 @@ impl<'a> Flow<'a> {
                 {
                     self.arrive(thread, *callback, time_ns, By::Key(request_key(process as u64, args[1])));
                 }
+                if args[0] & INTRA == 0 {
+                    self.arrive_taken(thread, process, time_ns, handle);
+                }
                 self.start(thread, process, time_ns, handle, args[0] & INTRA != 0);
             }
             RosEvent::Schedule => {
@@ -287,13 +310,13 @@ impl<'a> Flow<'a> {
             RosEvent::CallbackEnd => self.end(thread, time_ns, handle),
             RosEvent::TimerCall => {
                 let callback = system.timer_at.at((process, handle), time_ns).copied();
-                let called = callback.zip(self.due_ns(&row));
-                let all = &mut self.of(thread).called;
-                all.retain(|(other, _)| Some(*other) != callback);
-                if all.len() >= MOST_NESTED {
-                    all.remove(0);
+                if let Some((callback, due_ns)) = callback.zip(self.due_ns(&row)) {
+                    let all = self.called.entry((process, callback)).or_default();
+                    if all.len() >= MOST_NESTED {
+                        all.pop_front();
+                    }
+                    all.push_back(Called { thread, due_ns });
                 }
-                all.extend(called);
                 self.begin_at_take(thread, callback, time_ns);
             }
             RosEvent::RclcppPublish if handle == 0 => self.of(thread).begun = Some((time_ns, args[0])),
@@ -310,11 +333,12 @@ impl<'a> Flow<'a> {
                 }
             }
             RosEvent::RmwPublish => {
-                // rcl said it before, unless its events are not recorded.
-                if self.of(thread).open.is_none()
-                    && let Some(publisher) = system.rmw_publisher_at.at((process, handle), time_ns)
-                {
-                    self.publish(thread, process, *publisher, time_ns, Layer::Rmw);
+                // rcl said it before, unless its events are not recorded. Of a serialized message it says nothing, nor of what the
+                // middleware publishes for itself.
+                match system.rmw_publisher_at.at((process, handle), time_ns) {
+                    Some(publisher) => self.publish(thread, process, *publisher, time_ns, Layer::Rmw),
+                    None if handle != 0 => self.of(thread).open = None,
+                    None => {}
                 }
                 self.stamp_publish(thread, args[1] as i64, time_ns);
             }
@@ -326,14 +350,24 @@ impl<'a> Flow<'a> {
                     if system.begin_at_take.contains(callback) {
                         self.end_answer(thread, time_ns);
                     }
-                    self.arrive(thread, *callback, time_ns, self.by_stamp(args[1] as i64));
-                    self.begin_at_take(thread, Some(*callback), time_ns);
+                    let stamp = args[1] as i64;
+                    if system.read_in_callbacks.contains(callback) {
+                        self.arrive(thread, *callback, time_ns, self.by_stamp(stamp));
+                        self.of(thread).read = Some((*callback, time_ns));
+                    } else if system.have_buffers.contains(callback) {
+                        self.of(thread).taken = Some(Taken { callback: *callback, time_ns, stamp, received: None });
+                    } else {
+                        self.arrive(thread, *callback, time_ns, self.by_stamp(stamp));
+                        self.begin_at_take(thread, Some(*callback), time_ns);
+                    }
                 }
             }
             RosEvent::TakeInfo if seen::says_received(&row) => {
                 // An action's client takes of several subscriptions at once.
                 let callback = system.subscriber_at.at((process, handle), time_ns).copied();
-                if self.of(thread).arrived.as_ref().map(|arrived| arrived.callback) == callback {
+                if let Some(taken) = self.of(thread).taken.as_mut().filter(|taken| Some(taken.callback) == callback) {
+                    taken.received = Some((args[0] as i64, time_ns));
+                } else if self.of(thread).arrived.as_ref().map(|arrived| arrived.callback) == callback {
                     self.received(thread, process, time_ns, args[0] as i64);
                 }
             }
@@ -376,8 +410,16 @@ impl<'a> Flow<'a> {
                     self.arrive(thread, callback, time_ns, self.by_stamp(args[1] as i64));
                 }
             }
+            RosEvent::Gone => {
+                if let Some(callback) = system.timer_at.at((process, handle), time_ns) {
+                    self.called.remove(&(process, *callback));
+                }
+            }
             RosEvent::Enqueue => {
+                // A late subscription gets what was kept for it: that is of an earlier publish.
                 if let Some(open) = self.of(thread).open
+                    && let Some(callback) = system.buffer_at.at((process, handle), time_ns)
+                    && matches!(system.callbacks[*callback as usize].of, Of::Topic(topic, _) if topic == open.topic)
                     && self.places.len() < MOST_PLACES
                 {
                     self.places.insert((process, handle, args[0]), (open.topic, open.number));
@@ -385,9 +427,9 @@ impl<'a> Flow<'a> {
             }
             RosEvent::Dequeue => {
                 let place = self.places.remove(&(process, handle, args[0]));
-                if let Some(callback) = system.buffer_at.at((process, handle), time_ns)
-                    && let Some((_, publish)) = place
-                {
+                if let Some(callback) = system.buffer_at.at((process, handle), time_ns) {
+                    // None has the last number: its publish is not known.
+                    let publish = place.map_or(u64::MAX, |(_, publish)| publish);
                     self.arrive(thread, *callback, time_ns, By::Number(publish));
                 }
             }
@@ -543,6 +585,27 @@ impl<'a> Flow<'a> {
         found.unwrap_or(if is_taker { taker } else { NO_THREAD })
     }
 
+    /// The callback begins with what the thread took for it from the middleware.
+    fn arrive_taken(&mut self, thread: u32, process: i32, time_ns: u64, address: u64) {
+        let callback = self.system.callback_at.at((process, address), time_ns).copied();
+        let Some(taken) = self.of(thread).taken.take_if(|taken| Some(taken.callback) == callback) else { return };
+        self.arrive(thread, taken.callback, taken.time_ns, self.by_stamp(taken.stamp));
+        if let Some((received, at_ns)) = taken.received {
+            self.received(thread, process, at_ns, received);
+        }
+    }
+
+    /// When the timer was due that a callback begins with: as this thread called it last, or any other first. What this thread called
+    /// before that it did not run.
+    fn called(&mut self, thread: u32, process: i32, callback: u32) -> Option<u64> {
+        let all = self.called.get_mut(&(process, callback))?;
+        let Some(own) = all.iter().rev().find(|called| called.thread == thread).map(|called| called.due_ns) else {
+            return all.pop_front().map(|called| called.due_ns);
+        };
+        all.retain(|called| called.thread != thread);
+        Some(own)
+    }
+
     /// When a called timer was due, on the recording's clock.
     fn due_ns(&self, row: &Row) -> Option<u64> {
         let [due, called, _] = row.args.map(|arg| i128::from(arg as i64));
@@ -577,10 +640,32 @@ impl<'a> Flow<'a> {
     }
 
     fn begin_pending(&mut self, thread: u32) {
+        if let Some((callback, time_ns)) = self.of(thread).read.take() {
+            self.read(thread, callback, time_ns);
+        }
         if let Some((callback, time_ns)) = self.of(thread).pending.take() {
             self.start_callback(thread, self.events.pid(thread), time_ns, 0, Some(callback), false);
             if let Some(running) = self.of(thread).running.last_mut() {
                 running.is_bare = true;
+            }
+        }
+    }
+
+    /// The callback that runs took a message by itself: it goes on with what that publishes next.
+    fn read(&mut self, thread: u32, callback: u32, time_ns: u64) {
+        let Some(arrived) = self.of(thread).arrived.take_if(|arrived| arrived.callback == callback) else { return };
+        if arrived.published_ns != 0 {
+            self.tally.delay(callback, time_ns.saturating_sub(arrived.published_ns));
+        }
+        let since_ns = self.of(thread).running.last().map_or(time_ns, |running| running.start_ns);
+        for message in arrived.messages {
+            let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
+            let (exit, out) = (hop.exit, hop.out);
+            self.stamp(thread, message, time_ns, out);
+            match exit {
+                Exit::Kept => self.keep(thread, message, time_ns, since_ns),
+                Exit::Done => self.outcome(thread, message, time_ns, self.applied),
+                Exit::Publish(_) => self.outcome(thread, message, time_ns, self.ended_early),
             }
         }
     }
@@ -641,8 +726,7 @@ impl<'a> Flow<'a> {
             None => false,
         };
         if let Some(callback) = callback.filter(|_| begins) {
-            let called = self.of(thread).called.extract_if(.., |(called, _)| *called == callback).last();
-            let due_ns = called.map(|(_, due_ns)| due_ns.min(time_ns));
+            let due_ns = self.called(thread, process, callback).map(|due_ns| due_ns.min(time_ns));
             ready_ns = due_ns.unwrap_or(time_ns);
             carried = self.begin(Root::Callback(callback), ready_ns);
             if let Some(due_ns) = due_ns {
@@ -852,7 +936,7 @@ impl<'a> Flow<'a> {
                 Exit::Publish(_) => self.outcome(thread, message, time_ns, self.ended_early),
                 Exit::Kept => {
                     self.stamp(thread, message, time_ns, out);
-                    self.keep(thread, message, time_ns);
+                    self.keep(thread, message, time_ns, time_ns);
                 }
                 Exit::Done => {
                     self.stamp(thread, message, time_ns, out);
@@ -865,8 +949,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Keeps a message for the next callback of its chain; one that waits there has had its day.
-    fn keep(&mut self, thread: u32, message: Message, time_ns: u64) {
+    /// Keeps a message for the next callback of its chain that begins then or later; one that waits there has had its day.
+    fn keep(&mut self, thread: u32, message: Message, time_ns: u64, since_ns: u64) {
         let next = Message { hop: message.hop + 1, ..message };
         let place = (next.chain, next.hop);
         match self.kept.get(&place).copied() {
@@ -877,7 +961,7 @@ impl<'a> Flow<'a> {
             }
             None => {}
         }
-        self.kept.insert(place, (next, time_ns));
+        self.kept.insert(place, (next, since_ns));
     }
 
     fn publish(&mut self, thread: u32, process: i32, publisher: u32, time_ns: u64, said_by: Layer) {
@@ -993,9 +1077,10 @@ impl<'a> Flow<'a> {
             self.kept.insert(place, (Message { id: 0, ..message }, since_ns));
             sent.push(message);
         }
-        // Outside callbacks it begins something, and so does one more of a callback that published this already.
+        // Outside callbacks it begins something, and so does one more of a callback that published this already; and the next round.
         let is_outside = callback.is_none() && (self.is_known_outside(thread) || !self.scene.is_stretch);
-        if sent.is_empty() && (is_outside || callback.is_some() && !is_first) {
+        let is_round = callback.is_some_and(|callback| self.system.is_round(callback, publisher));
+        if sent.is_empty() && (is_outside || callback.is_some() && !is_first || is_round) {
             sent = self.begin(Root::Publisher(publisher), time_ns);
             for message in &sent {
                 let out = self.chains.all[message.chain as usize].hops[0].out;
@@ -1083,6 +1168,10 @@ impl<'a> Flow<'a> {
         for thread in 0..self.events.threads() as u32 {
             self.begin_pending(thread);
             self.stamps_until(thread, u64::MAX);
+            // A client that calls once and ends does nothing after it.
+            if self.of(thread).running.last().is_some_and(|last| last.is_answer) && !self.scene.is_stretch {
+                self.end_answer(thread, self.end_ns);
+            }
         }
         self.leave_under_way();
         for arrived in std::mem::take(&mut self.aside).into_values().flatten() {

@@ -45,6 +45,8 @@ pub(super) struct Books {
     subscription_handles: Book<u64>,
     /// Node, name, and the middleware's.
     services: Book<(u64, String, u64)>,
+    /// By the middleware's: rcl's.
+    services_of_rmw: Book<u64>,
     periods: Book<u64>,
     timer_nodes: Book<u64>,
     ipbs: Book<u64>,
@@ -72,7 +74,10 @@ impl Books {
             }
             Subscription => self.subscriptions.add(key, time_ns, (owner, name.clone(), number)),
             SubscriptionObject => self.subscription_handles.add(key, time_ns, owner),
-            Service => self.services.add(key, time_ns, (owner, name.clone(), other)),
+            Service => {
+                self.services.add(key, time_ns, (owner, name.clone(), other));
+                self.services_of_rmw.add((object.pid, other), time_ns, object.handle);
+            }
             Timer => self.periods.add(key, time_ns, number),
             TimerNode => self.timer_nodes.add(key, time_ns, owner),
             BufferOfIpb => self.ipbs.add(key, time_ns, owner),
@@ -155,6 +160,7 @@ impl Naming<'_> {
                 RosObjectKind::BufferOfIpb => {
                     if let Some(callback) = self.buffer(object) {
                         self.system.buffer_at.add(key, time_ns, callback);
+                        self.system.have_buffers.insert(callback);
                     }
                 }
                 _ => {}
@@ -197,7 +203,10 @@ impl Naming<'_> {
             }
             _ => None,
         };
-        self.system.begin_at_take.extend(callback);
+        match self.seen.is_read(process, other) {
+            true => self.system.read_in_callbacks.extend(callback),
+            false => self.system.begin_at_take.extend(callback),
+        }
     }
 
     fn buffer(&self, object: &RosObject) -> Option<u32> {
@@ -246,6 +255,15 @@ impl Naming<'_> {
                 self.system.timer_at.add((process, first), time_ns, callback);
             }
             RosObjectKind::ServiceCallback => {
+                // A lifecycle node gives rclcpp copies of rcl's handles.
+                let first = match self.books.services.at((process, first), time_ns) {
+                    Some(_) => first,
+                    None => {
+                        let rmw = self.seen.serves.get(&key).copied();
+                        let known = rmw.and_then(|rmw| self.books.services_of_rmw.at((process, rmw), time_ns));
+                        known.copied().unwrap_or(first)
+                    }
+                };
                 let Some((node, service, _)) = self.books.services.at((process, first), time_ns) else { return };
                 let node = self.node(process, *node, time_ns);
                 let group = self.group(process, first, &node, time_ns);

@@ -83,6 +83,9 @@ pub(super) struct Seen {
     /// By thread: what it is in; and the client whose answer it took last, until it has scheduled what is to be done with that.
     stacks: Vec<Vec<Runs>>,
     answers: Vec<Option<Runs>>,
+    /// By thread: the service whose request it just took. By callback: the one that it ran for, by the middleware's handle.
+    requested: Vec<Option<u64>>,
+    pub serves: HashMap<(i32, u64), u64>,
     /// Senders by what they send in, with the first time.
     publishes: HashMap<(i32, Runs, Sender), u64>,
     /// What ran, and when first.
@@ -121,6 +124,7 @@ impl Seen {
             bare,
             stacks: vec![Vec::new(); threads],
             answers: vec![None; threads],
+            requested: vec![None; threads],
             same: (0..threads as u32).collect(),
             runs_callbacks: vec![false; threads],
             ..Seen::default()
@@ -192,6 +196,7 @@ impl Seen {
             }
             RosEvent::TakeRequest => {
                 self.says_request.insert(pid);
+                self.requested[row.thread as usize] = (row.args[2] != 0).then_some(handle);
                 if row.args[2] != 0 {
                     if self.requests.len() < MOST_PAIRS {
                         self.requests.insert(request_key(row.args[1], row.args[0]), time_ns);
@@ -202,7 +207,9 @@ impl Seen {
             RosEvent::TimerCall => self.begin_at_take(row, Runs::Timer(handle)),
             RosEvent::Take => {
                 self.says_when.insert(pid);
-                if row.args[2] != 0 {
+                if row.args[2] != 0 && self.bare.is_read(pid, handle) {
+                    self.run(row, Runs::Subscription(handle));
+                } else if row.args[2] != 0 {
                     self.begin_at_take(row, Runs::Subscription(handle));
                 }
                 if row.args[1] != 0 {
@@ -241,7 +248,13 @@ impl Seen {
         | Runs::Service(address)
         | Runs::Subscription(address)
         | Runs::Timer(address)) = runs;
-        self.bare.contains(process, address) && self.ran.contains_key(&(process, runs))
+        (self.bare.contains(process, address) || self.is_read(process, address))
+            && self.ran.contains_key(&(process, runs))
+    }
+
+    /// Whether callbacks take messages of this subscription of the middleware.
+    pub fn is_read(&self, process: i32, address: u64) -> bool {
+        self.bare.is_read(process, address)
     }
 
     fn run(&mut self, row: &Row, runs: Runs) {
@@ -257,6 +270,11 @@ impl Seen {
             self.coroutines.entry((pid, handle)).or_insert(time_ns);
         }
         self.runs_callbacks[thread as usize] = true;
+        if let Some(service) = self.requested[thread as usize].take()
+            && self.serves.len() < MOST_PAIRS
+        {
+            self.serves.entry((pid, handle)).or_insert(service);
+        }
         let stack = &mut self.stacks[thread as usize];
         stack.push(Runs::Callback(handle));
         // One that never ends is left at the bottom.

@@ -135,6 +135,8 @@ pub(super) struct System {
     /// Callback of a subscription of the middleware, and of a buffer within a process.
     pub subscriber_at: Book<u32>,
     pub buffer_at: Book<u32>,
+    /// Callbacks that have such a buffer.
+    pub have_buffers: HashSet<u32>,
     /// By the middleware's client: the requesting callback, what runs when an answer comes, and its gid.
     pub requester_at: Book<u32>,
     pub client_at: Book<u32>,
@@ -152,8 +154,12 @@ pub(super) struct System {
     pub run_as_tasks: HashSet<u32>,
     /// Callbacks that no event reports: each begins when its thread takes or calls what it is of.
     pub begin_at_take: HashSet<u32>,
+    /// Callbacks of subscriptions that do not run: other callbacks take their messages.
+    pub read_in_callbacks: HashSet<u32>,
     /// By topic: callbacks that ran with its messages.
     pub takers: Vec<BTreeSet<u32>>,
+    /// Callbacks to which what they publish comes back, by way of others: there a chain ends, and the next one begins.
+    pub in_circles: HashSet<u32>,
     /// By topic: whether a publisher of it is in the trace.
     pub is_published: Vec<bool>,
     /// Groups that are taken to run one callback at a time, and in which two ran at once.
@@ -175,7 +181,7 @@ impl System {
     /// Finds out all of it.
     pub fn find(mut objects: Vec<RosObject>, events: &Events, scene: &Scene<'_>) -> System {
         objects.sort_by_key(|object| object.time_ns);
-        let mut seen = Seen::new(events.threads(), Bare::of(&objects));
+        let mut seen = Seen::new(events.threads(), Bare::of(&objects, events));
         events.in_order(scene.clocks, &mut |row| seen.take(&row));
         let mut system = System {
             says_which: std::mem::take(&mut seen.says_which),
@@ -187,7 +193,29 @@ impl System {
         };
         let books = naming::name_all(&mut system, &objects, &seen, scene.objects);
         seen.join(&books, &mut system);
+        system.in_circles =
+            (0..system.callbacks.len() as u32).filter(|callback| system.is_in_circle(*callback)).collect();
         system
+    }
+
+    /// Whether what a callback publishes there comes back to it.
+    pub fn is_round(&self, callback: u32, publisher: u32) -> bool {
+        self.in_circles.contains(&callback) && self.led_to(publisher).any(|next| self.in_circles.contains(&next))
+    }
+
+    fn is_in_circle(&self, callback: u32) -> bool {
+        let next = |from: u32| self.publishes[from as usize].iter().flat_map(|publisher| self.led_to(*publisher));
+        let mut seen: HashSet<u32> = HashSet::default();
+        let mut open: Vec<u32> = next(callback).filter(|next| *next != callback).collect();
+        while let Some(from) = open.pop() {
+            if from == callback {
+                return true;
+            }
+            if seen.insert(from) {
+                open.extend(next(from));
+            }
+        }
+        false
     }
 
     /// Whether messages of the topic are followed.

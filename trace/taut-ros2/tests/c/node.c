@@ -71,6 +71,8 @@ int32_t rcl_timer_fini(void *);
 int32_t rcl_publisher_get_subscription_count(const void *, uint64_t *);
 int32_t rcl_publisher_fini(void *, void *);
 int32_t rmw_take_with_info(const void *, void *, bool *, int64_t *, void *);
+int32_t rmw_take_serialized_message_with_info(const void *, void *, bool *, int64_t *, void *);
+int32_t rmw_take_loaned_message_with_info(const void *, void **, bool *, int64_t *, void *);
 extern int stub_calls, stub_does;
 
 #define H(number) ((void *)(uintptr_t)(number))
@@ -124,6 +126,19 @@ static void pass(int64_t n) {
   ros_trace_rclcpp_take(H(TAKEN));
   ros_trace_callback_start(H(CALLBACK), false);
   ros_trace_callback_end(H(CALLBACK));
+}
+
+/* A serialized message; a lent one, then one whose middleware says so; and none. */
+static void other_takes(void) {
+  void *lent = H(TAKEN + 1);
+  int64_t info[8];
+  bool taken;
+  rmw_take_serialized_message_with_info(H(RMW_SUBSCRIPTION), H(TAKEN), &taken, info, NULL);
+  rmw_take_loaned_message_with_info(H(RMW_SUBSCRIPTION), &lent, &taken, info, NULL);
+  lent = H(TAKEN + 2);
+  rmw_take_loaned_message_with_info(H(RMW_SUBSCRIPTION), &lent, &taken, info, NULL);
+  lent = NULL;
+  rmw_take_loaned_message_with_info(H(RMW_SUBSCRIPTION), &lent, &taken, info, NULL);
 }
 
 static void *passes(void *count) {
@@ -214,6 +229,7 @@ int node_main(int argc, char **argv) {
     make("/image_raw");
   }
   if (!strcmp(scenario, "chain")) passes((void *)(intptr_t)number);
+  if (!strcmp(scenario, "other_takes")) other_takes();
   if (!strcmp(scenario, "groups")) groups();
   if (!strcmp(scenario, "contexts")) make("/image_raw");
 #ifndef HUMBLE
