@@ -514,8 +514,9 @@ impl Walker<'_> {
     /// used more than its quota waits for several renewals: until the last one, if the thread ran right after that.
     fn held_until(&self, tid: i32, start_ns: u64, end_ns: u64) -> u64 {
         let renewals = self.timelines.quota_renewals(tid, start_ns, end_ns.min(self.timelines.end_ns));
+        let pid = self.objects.pid(tid).unwrap_or(tid);
         let is_counted = |renewed_ns: &u64| {
-            self.environment.throttled_ns(tid, start_ns, *renewed_ns)
+            self.environment.throttled_ns(pid, start_ns, *renewed_ns)
                 >= THROTTLED_SHARE * (renewed_ns - start_ns) as f64
         };
         let last = renewals.last().filter(|renewed_ns| end_ns - **renewed_ns < RUNS_AFTER_RENEWAL_NS);
@@ -679,6 +680,10 @@ impl Walker<'_> {
                 return self.is(Cause::Lock, name, tid, from, to, other, hop);
             }
         }
+        if let (Some(Call::FileLock), Waker::Thread(other)) = (kind, &waker) {
+            let lock = self.place(call, pid, to);
+            return self.is(Cause::Lock, lock, tid, from, to, *other, hop);
+        }
         if let Some(pieces) = self.timed(tid, timeline, kind, at, from, to, hop) {
             return Wait::Is(pieces);
         }
@@ -821,7 +826,7 @@ impl Walker<'_> {
     fn place(&self, call: Option<&SystemCall>, pid: i32, time_ns: u64) -> String {
         let Some(call) = call else { return String::new() };
         match call.id.kind() {
-            Call::Data | Call::Send | Call::Sync => {
+            Call::Data | Call::Send | Call::Sync | Call::FileLock => {
                 format!("{} {}", call.id.name(), self.objects.descriptor(pid, call.arg0, time_ns))
             }
             _ => call.id.name(),
