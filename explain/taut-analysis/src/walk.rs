@@ -61,7 +61,8 @@ pub(crate) struct Piece {
     pub after: Option<(Cause, u32)>,
     /// What the thread was at, where the message waited behind it.
     pub behind: Option<Behind>,
-    /// Whether the CPU that threads of the chain share was another's: no thread that waits for it runs meanwhile.
+    /// Whether the CPU that threads of the chain share was another's: no thread that waits for it runs meanwhile. Or the GIL was a
+    /// thread's that the message comes to later.
     pub is_away: bool,
     /// For people, only when asked for: number of the text in [`Names`].
     pub note: u32,
