@@ -126,6 +126,9 @@ def serve_by_threads(options: argparse.Namespace) -> None:
 
 def send_by_queue(inbox: queue.SimpleQueue, options: argparse.Namespace) -> None:
     os.sched_setaffinity(0, {1 - options.cpu})
+    if options.priority:
+        # Before the helper, which may be on its CPU.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(options.priority + 1))
     chance = random.Random(options.seed)
     due = time.monotonic() + 1
     for number in range(1, options.messages + 1):

@@ -401,7 +401,11 @@ impl Walker<'_> {
             at = until;
             if let Some(wait) = gil {
                 let end = wait.woken_ns.min(to_ns);
-                stretches.push((at, end, Stretch::Gil { holder: wait.holder }));
+                let pid = self.objects.pid(tid).unwrap_or(tid);
+                for (until, holder) in self.futexes.gil_holders(pid, tid, wait, (at, end)) {
+                    stretches.push((at, until, Stretch::Gil { holder }));
+                    at = until;
+                }
                 at = end;
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use taut_analysis::{Cause, Contribution, ExplainOptions, MessageRow, Row, RowSink};
-use taut_recording::{KernelEvent, Kind, Lost, LostWhat, Sample};
+use taut_recording::{KernelEvent, Kind, Lost, LostWhat, Object, ObjectKind, Sample};
 
 mod scene;
 
@@ -349,6 +349,25 @@ fn a_priority_inheriting_mutex_is_a_lock_whoever_waits() {
     let mut scene = futex_wait(0x86);
     scene.events.retain(|event| event.2 != KernelEvent::SyscallEnter || event.4 != 11);
     assert_eq!(scene.path()[2], is(399, Cause::Lock, "0x1010"));
+}
+
+#[test]
+fn a_wait_for_the_gil_is_each_holders_in_turn() {
+    const GIL: i64 = 0x9010;
+    let mut scene = alone();
+    let (kind, name) = (ObjectKind::Gil, "CPython 3.13".into());
+    scene.objects.push(Object { time_ns: 0, pid: 10, kind, start: 0x9000, size: 0x1000, name });
+    // 10 asks at 200 and has it at 900. 11 has it until 700; then 12, which asked before.
+    scene.switch(1, 50, 30, R, 11).switch(2, 50, 0, R, 12);
+    scene.enter(2, 100, 12, libc::SYS_futex, GIL, WAIT).switch(2, 101, 12, S, 0);
+    scene.enter(0, 200, 10, libc::SYS_futex, GIL, WAIT).switch(0, 201, 10, S, 0);
+    scene.enter(1, 699, 11, libc::SYS_futex, GIL, WAKE).wake(1, 700, 11, 0, 12).exit(1, 701, 11, libc::SYS_futex);
+    scene.switch(2, 710, 0, R, 12).exit(2, 711, 12, libc::SYS_futex);
+    scene.enter(2, 899, 12, libc::SYS_futex, GIL, WAKE).wake(2, 900, 12, 0, 10).exit(2, 901, 12, libc::SYS_futex);
+    scene.switch(0, 910, 0, R, 10).exit(0, 911, 10, libc::SYS_futex);
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0).switch(2, 2000, 12, S, 0);
+    let gil: Vec<_> = scene.path().into_iter().filter(|piece| piece.1 == Cause::Gil).collect();
+    assert_eq!(gil, [is(500, Cause::Gil, "held by robot/11"), is(200, Cause::Gil, "held by robot/12")]);
 }
 
 #[test]
