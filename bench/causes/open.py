@@ -412,7 +412,10 @@ def line(result: dict) -> str:
     )
 
 
-def page(results: list[dict], made_by: str) -> str:
+def page(measured: list[dict], made_by: str) -> str:
+    # Of a case that was measured again the last result counts.
+    measured = list({result["name"]: result for result in measured}.values())
+    results = [result for result in measured if result["is_valid"]]
     predictions = [p for result in results for p in result["predictions"]]
     right = sum(result["is_right"] for result in results)
     near, covered = sum(map(is_near, predictions)), sum(map(is_covered, predictions))
@@ -427,7 +430,12 @@ def page(results: list[dict], made_by: str) -> str:
     out += "Is the root cause right, and is the predicted latency without it the one that is measured without it, where messages queue?\n"
     out += f"{right} of {len(results)} root causes are right; {near} of {len(predictions)} predictions are within their limit. "
     out += f"**Missed**: {', '.join(missed)}.\n\n" if missed else "All limits hold.\n\n"
-    out += f"{made_by}\nA case is one recording with the cause and one without it; both send at the same times.\n\n"
+    out += f"{made_by}\nA case is one recording with the cause and one without it; both send at the same times. The load is of what a message needs by a "
+    out += "measurement before.\n\n"
+    out += "The loop logs what each message needs by itself. That log, run through without the cause, must be like the run without it, within the "
+    out += f"same limit; else the machine did something else meanwhile, and the case is repeated and then left out. {len(measured) - len(results)} of "
+    out += f"{len(measured)} cases were left out. By the same log it is known how much of the tail the cause made: where that is less than "
+    out += f"{100 * MADE_BY_LOAD:.0f} % the load is the right root cause, and above {100 * MADE_BY_CAUSE:.0f} % the cause.\n\n"
     out += "| limit | | |\n|---|--:|---|\n"
     out += f"| root cause right | {right} of {len(results)} | ≥ {100 * RIGHT_MIN:.0f} %: {verdict(is_right)} |\n"
     out += (
@@ -452,34 +460,27 @@ def page(results: list[dict], made_by: str) -> str:
         loads = sorted({load(result) for result in of_load})
         out += f"| {loads[0]} to {loads[-1]} | {right} of {len(of_load)} | {sum(map(is_near, of))} of {len(of)} | "
         out += f"{sum(map(is_covered, of))} of {len(of)} |\n"
-    out += """
-What may lie behind the misses; the cases were not examined one by one:
-
-- From a load of 0.8 on, load and injected delays together come near to what the kernel gives to real-time threads (95 % of a CPU by default),
-  or are more than the loop can work off. Throttling and overload then are causes of their own, and the score counts them as wrong.
-- In the loops "python" (not "asyncio") the source is a thread of the same interpreter. A prediction keeps the times of sources, also where
-  they waited for the GIL while the loop worked off a queue. This was seen in one case, the lock at load 0.38.
-"""
     out += "\n| quantile | within the limit | in the interval |\n|---|--:|--:|\n"
     for quantile in QUANTILES:
         of = [p for p in predictions if p["quantile"] == quantile]
         near, covered = sum(map(is_near, of)), sum(map(is_covered, of))
         out += f"| p{100 * quantile:.0f} | {near} of {len(of)} | {covered} of {len(of)} |\n"
     out += "\nEach case at the highest quantile that it carries; times are in ms, and **off** is outside the limit:\n\n"
-    out += "| case | root cause | its share | queued | quantile | with | predicted | interval | measured without |\n"
-    out += "|---|---|--:|--:|--:|--:|--:|--:|--:|\n"
+    out += "| case | root cause | its share | queued | quantile | with | predicted | interval | measured without | by the log |\n"
+    out += "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
     for result in results:
         cause = result["root_cause"] if result["is_right"] else f"**{result['root_cause']}**"
         head = f"| {result['name']} | {cause} | {100 * result['share']:.0f} % | {100 * result['queued']:.0f} % "
         if not result["predictions"]:
-            out += head + "| | | | | |\n"
+            out += head + "| | | | | | |\n"
             continue
         p = result["predictions"][-1]
-        ms = {key: f"{p[key] / 1e6:.3f}" for key in ("before_ns", "after_ns", "low_ns", "high_ns", "measured_ns")}
+        keys = ("before_ns", "after_ns", "low_ns", "high_ns", "measured_ns", "replayed_ns")
+        ms = {key: f"{p[key] / 1e6:.3f}" for key in keys}
         mark = "" if is_near(p) else " **off**"
         out += (
             head
-            + f"| p{100 * p['quantile']:.0f} | {ms['before_ns']} | {ms['after_ns']} | {ms['low_ns']} – {ms['high_ns']} | {ms['measured_ns']}{mark} |\n"
+            + f"| p{100 * p['quantile']:.0f} | {ms['before_ns']} | {ms['after_ns']} | {ms['low_ns']} – {ms['high_ns']} | {ms['measured_ns']}{mark} | {ms['replayed_ns']} |\n"
         )
     return out
 

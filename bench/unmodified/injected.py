@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,8 +73,8 @@ def of_kind(taut: str, name: str, truth: list[dict], stamped: dict, recording: P
     by_stamps_of = [by_stamps["injected"], by_stamps["right"]]
     if not loop:
         return Kind(name, len(truth), 0, 0, *by_stamps_of, {"no loop": 1})
-    names = [piece["chain"] for piece in loop]
-    matched = within_messages(truth, [piece for piece in loop if piece["chain"] == max(names, key=names.count)])
+    [(chain, _)] = Counter(piece["chain"] for piece in loop).most_common(1)
+    matched = within_messages(truth, [piece for piece in loop if piece["chain"] == chain])
     scored = score.score(
         truth, {"chains": [{"messages": len(matched), "all": matched, "hypotheses": [], "predictions": []}]}
     )
