@@ -107,7 +107,6 @@ def cases() -> list[Case]:
         Case("mosquitto", "mosquitto", cause, ("bash", "-c", f"{{ {MOSQUITTO}; }} > /dev/null"))
         for cause in ("hog", "quota", "chrt")
     ]
-    found += [Case("mosquitto", "mosquitto_sub", "hog", ("bash", "-c", f"{{ {MOSQUITTO}; }} > /dev/null"))]
     found += [Case("mosquitto", "mosquitto_sub", "pipe", ("bash", "-c", f"{{ {MOSQUITTO}; }} > {{pipe}}"))]
     found += [Case("MuJoCo", "python", cause, (*pinned, MUJOCO, "runs")) for cause in ("hog", "quota", "chrt")]
     found += [Case("MuJoCo", "python", "lock", (*pinned, MUJOCO, "locks", "{lock}"))]

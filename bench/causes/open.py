@@ -231,6 +231,8 @@ class Bench:
             replay = replayed(log, case.stages)
             made = made_by_cause(log, replay)
             found = next(w for w in on["predictions"] if w["without"] == without)
+            # Of messages that were not done in time nothing is predicted.
+            is_valid = bool(found["quantiles"])
             for found_at in found["quantiles"]:
                 low_ns, high_ns = found_at["interval"]
                 measured_ns = at(found_at["quantile"], [message["total_ns"] for message in off["all"]])
