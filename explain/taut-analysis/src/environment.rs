@@ -165,13 +165,19 @@ impl Host {
         })
     }
 
-    fn throttled(&self) -> Option<String> {
-        let grown = |name: &str| self.samples.get(name).map_or(0.0, |all| grown(all));
-        let times = grown("cgroup.nr_throttled");
-        // cgroup v2 counts µs, v1 ns.
-        let ms = grown("cgroup.throttled_usec") / 1e3 + grown("cgroup.throttled_time") / 1e6;
-        (times > 0.0)
-            .then(|| format!("the CPU quota of its cgroup held the program back {times:.0} times, {ms:.0} ms in all"))
+    /// Of the program, and of processes that were in groups of their own.
+    fn throttled(&self) -> impl Iterator<Item = String> {
+        let counts = self.samples.keys().filter_map(|name| name.strip_suffix("cgroup.nr_throttled"));
+        counts.filter_map(|whose| {
+            let grown = |name: &str| self.samples.get(&format!("{whose}cgroup.{name}")).map_or(0.0, |all| grown(all));
+            let times = grown("nr_throttled");
+            // cgroup v2 counts µs, v1 ns.
+            let ms = grown("throttled_usec") / 1e3 + grown("throttled_time") / 1e6;
+            let of = whose.strip_prefix("process").map(|pid| format!("process {}", pid.trim_end_matches('.')));
+            let of = of.unwrap_or_else(|| "the program".into());
+            (times > 0.0)
+                .then(|| format!("the CPU quota of its cgroup held {of} back {times:.0} times, {ms:.0} ms in all"))
+        })
     }
 
     /// Seconds in which a CPU was slowed down, with the latency then and else.
@@ -294,6 +300,16 @@ mod tests {
         assert_eq!(
             quota.notes(0, &[], &[]),
             ["the CPU quota of its cgroup held the program back 7 times, 250 ms in all"]
+        );
+        for (name, values) in [("nr_throttled", [0.0, 3.0]), ("throttled_time", [0.0, 5e6])] {
+            for (second, value) in (0..).zip(values) {
+                let name = format!("process12.cgroup.{name}");
+                quota.take(&Sample { time_ns: second * S, name, value });
+            }
+        }
+        assert_eq!(
+            quota.notes(0, &[], &[])[1..],
+            ["the CPU quota of its cgroup held process 12 back 3 times, 5 ms in all"]
         );
         let quiet = environment("psi.cpu.some_total_us", &[0.0, 1_000.0, 2_000.0]);
         assert_eq!(quiet.notes(0, &[], &[]), [""; 0]);
