@@ -102,13 +102,14 @@ def message(id: int, planned: list, kinds: list["Kind"], chance: random.Random, 
     taut.stamp("start", id)
     for act in acts[0]:
         act()
-    Progress().work(first_ns)
+    work = Progress(), Progress()
+    work[0].work(first_ns)
     for act in acts[1]:
         act()
     taut.stamp("middle", id)
     for act in acts[2]:
         act()
-    Progress().work(work_ns - first_ns)
+    work[1].work(work_ns - first_ns)
     for act in acts[3]:
         act()
     with innocent:
@@ -128,7 +129,10 @@ def message(id: int, planned: list, kinds: list["Kind"], chance: random.Random, 
         }
         for kind, place, ns in planned
     ]
-    line = {"id": id, "start_ns": start_ns, "end_ns": end_ns, "work_ns": work_ns, "waited_ns": waited_ns}
+    # In the usual work nothing is injected: what was taken from it was taken by others.
+    gaps_ns = sum(stretch.stolen_ns for stretch in work)
+    line = {"id": id, "start_ns": start_ns, "end_ns": end_ns, "work_ns": work_ns}
+    line |= {"waited_ns": waited_ns, "gaps_ns": gaps_ns}
     line["injections"] = injections
     return json.dumps(line)
 

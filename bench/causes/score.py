@@ -106,10 +106,11 @@ def score(truth: list[dict], explanation: dict) -> dict:
 
 def is_disturbed(message: dict) -> bool:
     """Whether somebody else took the CPU for a time that nobody wrote down: by the kernel's own account of the waits for
-    the CPU, which the injector reads around each message, and of which taut knows nothing."""
+    the CPU, which the injector reads around each message, or by the gaps in the clock that it reads in its usual work, which
+    a host makes, too. Taut knows of neither."""
     planned = sum(i["measured_ns"] for i in message["injections"] if BY_NAME[i["kind"]].waits_for_cpu)
     most = max(DISTURBANCE_NS, DISTURBANCE_RATIO * sum(i["measured_ns"] for i in message["injections"]))
-    return message.get("waited_ns", 0) - planned > most
+    return max(message.get("waited_ns", 0) - planned, message.get("gaps_ns", 0)) > most
 
 
 def top_causes(injections: list[dict]) -> set[str]:

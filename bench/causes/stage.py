@@ -15,6 +15,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CPU, OTHER_CPU = 1, 0
+PYTHON = str(ROOT / ".venv/bin/python")
+REALTIME_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 STEERING = Path("/sys/class/net/lo/queues/rx-0/rps_cpus")
 
 
@@ -77,7 +79,7 @@ def run(command: list[str], **options) -> str:
 
 
 @contextlib.contextmanager
-def set_up(taut: str, explain: list[str], gap_ms: str, keep: Path | None) -> Iterator[Stage]:
+def set_up(taut: str, explain: list[str], gap_ms: str, keep: Path | None, python: str = PYTHON) -> Iterator[Stage]:
     if keep:
         keep.mkdir(parents=True, exist_ok=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -88,7 +90,7 @@ def set_up(taut: str, explain: list[str], gap_ms: str, keep: Path | None) -> Ite
     )
     injectors = {
         "native": [str(target / "debug/examples/causes_injector")],
-        "python": [str(ROOT / ".venv/bin/python"), str(HERE / "injector.py")],
+        "python": [python, str(HERE / "injector.py")],
     }
     with contextlib.ExitStack() as stack:
         # On a disk, not in memory: some kinds need one.
@@ -144,6 +146,22 @@ def own_cgroup() -> Iterator[Path | None]:
             with contextlib.suppress(OSError):
                 found.rmdir()
             time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def without_realtime_limit() -> Iterator[bool]:
+    """Threads of a real-time priority may use all of a CPU. By default they get 95 % of it, which a loop of that load needs
+    (man 7 sched, sched_rt_runtime_us)."""
+    try:
+        before = REALTIME_LIMIT.read_text()
+        REALTIME_LIMIT.write_text("-1")
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        REALTIME_LIMIT.write_text(before)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,8 @@ class Quota:
 class Kind:
     name: str
     messages: int
+    # Besides, which others delayed by the injector's own account.
+    disturbed: int
     injected: int
     right: int
     # The same by the recording's stamps.
@@ -71,9 +74,9 @@ def of_kind(taut: str, name: str, truth: list[dict], stamped: dict, recording: P
     loop = [piece for piece in runs.causes(taut, bare) if " sleep 4 ms" in piece["chain"] and "→" not in piece["chain"]]
     by_stamps_of = [by_stamps["injected"], by_stamps["right"]]
     if not loop:
-        return Kind(name, len(truth), 0, 0, *by_stamps_of, {"no loop": 1})
-    names = [piece["chain"] for piece in loop]
-    matched = within_messages(truth, [piece for piece in loop if piece["chain"] == max(names, key=names.count)])
+        return Kind(name, len(truth), 0, 0, 0, *by_stamps_of, {"no loop": 1})
+    [(chain, _)] = Counter(piece["chain"] for piece in loop).most_common(1)
+    matched = within_messages(truth, [piece for piece in loop if piece["chain"] == chain])
     scored = score.score(
         truth, {"chains": [{"messages": len(matched), "all": matched, "hypotheses": [], "predictions": []}]}
     )
@@ -81,7 +84,8 @@ def of_kind(taut: str, name: str, truth: list[dict], stamped: dict, recording: P
     for failure in scored["failures"]:
         if not failure["right"]:
             wrong[failure["top"]] = wrong.get(failure["top"], 0) + 1
-    return Kind(name, scored["messages"], scored["injected"], scored["right"], *by_stamps_of, wrong)
+    counts = (scored["messages"], scored["disturbed"], scored["injected"], scored["right"])
+    return Kind(name, *counts, *by_stamps_of, wrong)
 
 
 def within_messages(truth: list[dict], pieces: list[dict]) -> list[dict]:

@@ -160,7 +160,8 @@ def page(of: Results, command: str) -> str:
         "## The injector of bench/causes, its stamps ignored\n",
         f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes-proof.md](causes.md)). "
         "What the activation that holds the message is made of, from the message's start to its end, is held against what was done; of "
-        f"what comes before, such as a late start, the injector knows nothing. Top cause right: {share(of.kinds):.1%} of "
+        f"what comes before, such as a late start, the injector knows nothing. {sum(k.disturbed for k in of.kinds)} messages that others "
+        f"delayed by the injector's own account are left out. Top cause right: {share(of.kinds):.1%} of "
         f"{sum(k.injected for k in of.kinds)}; without kinds that the stamps of the same recordings do not show either, since "
         f"the machine was never idle ({', '.join(k.name for k in of.kinds if k not in of.separable) or 'none'}): "
         f"{of.share_right:.1%} of {sum(k.injected for k in of.separable)} (limit {LIMIT:.0%}).\n",

@@ -1,7 +1,9 @@
 // An open loop: a source sends messages at its own times, whether or not the last one is done; a server takes them one by
-// one. Known causes delay the server, or nothing does (--off). Part of bench/causes; see ../README.md.
+// one. Known causes delay the server, or nothing does (--off). With --log, a line of each message at the end: when it was due, taken and
+// done, and for how long it kept the threads by itself. Part of bench/causes; see ../README.md.
 #include "taut.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -33,7 +35,14 @@ constexpr uint32_t SLOTS = 1 << 14;
 uint64_t messages = 5000, period_ns = 1000000, work_ns = 200000, size_ns = 6000000, every_ns = 46000000, seed = 1;
 int stages = 1, cpu = 1, other_cpu = 0, priority = 0;
 bool poisson = false, processes = false, off = false;
-std::string transport = "pipe", kind = "lock", tasks;
+std::string transport = "pipe", kind = "lock", tasks, log_path;
+
+// What is known of a message without any recording.
+struct Logged {
+    uint64_t due_ns, taken_ns, done_ns;
+    // Of all stages: what they computed or waited for it, less what was put in.
+    std::atomic<uint64_t> usual_ns;
+} *logged;
 
 // What all threads and processes share: a lock, and a queue of one producer and one consumer for each stage, with a futex for
 // the consumer to wait on.
@@ -71,6 +80,13 @@ void compute(uint64_t ns) {
 void fail(const char *what) {
     perror(what);
     exit(2);
+}
+
+// Memory that forked processes share; all of its pages are there.
+void *make_shared(size_t bytes) {
+    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) fail("mmap");
+    return memory;
 }
 
 // Where the calling thread runs, and before which others. What else this machine does is no known cause: with --priority the
@@ -157,6 +173,16 @@ struct Condition : Way {
 struct Way *ask, *answer;
 uint64_t job_ns;
 
+// What passes until the answer, of the calling thread's own clock and beside it.
+uint64_t ask_helper(uint64_t ns) {
+    uint64_t wall_ns = now_ns(), own_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    job_ns = ns;
+    ask->give();
+    answer->take();
+    own_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - own_ns, wall_ns = now_ns() - wall_ns;
+    return wall_ns - std::min(own_ns, wall_ns);
+}
+
 void *help(void *) {
     prctl(PR_SET_NAME, "helper");
     // libstdc++ spins with sched_yield at first, which is no wait on one CPU.
@@ -186,30 +212,35 @@ void *serve(void *argument) {
     uint32_t taken = taut_point((name + ".taken").c_str()), done = taut_point((name + ".done").c_str());
     bool is_last = stage == stages - 1;
     if (is_last) make_helper();
-    uint64_t state = seed * 77 + 3, strike_ns = now_ns();
+    uint64_t state = seed * 77 + 3, strike_ns = now_ns(), before_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
     for (uint64_t n = 0; n < messages; n++) {
         uint64_t id = take(stage);
         taut_stamp(taken, id);
-        uint64_t own_ns = work_ns / uint64_t(stages);
+        logged[id].taken_ns = now_ns();
+        uint64_t own_ns = work_ns / uint64_t(stages), asked_ns = 0, put_in_ns = 0;
         bool strikes = is_last && now_ns() > strike_ns;
         if (strikes) strike_ns = now_ns() + uint64_t(double(every_ns) * (0.5 + chance(state)));
         if (is_last && ask) {
             compute(own_ns / 2);
-            job_ns = own_ns / 2 + (strikes && !off ? size_ns : 0);
-            ask->give();
-            answer->take();
+            uint64_t extra_ns = strikes && !off ? size_ns : 0;
+            asked_ns = ask_helper(own_ns / 2 + extra_ns);
+            asked_ns -= std::min(asked_ns, extra_ns);
         } else {
             compute(own_ns);
         }
         if (is_last) {
             pthread_mutex_lock(&shared->lock);
             pthread_mutex_unlock(&shared->lock);
-            if (strikes && is("work")) compute(size_ns);
+            if (strikes && is("work")) compute(put_in_ns = size_ns);
             if (strikes && is("sleep")) usleep(useconds_t(size_ns / 1000));
         }
         taut_stamp(done, id);
+        logged[id].done_ns = now_ns();
         if (is_last) taut_applied(id);
         else put(stage + 1, id);
+        uint64_t own_clock_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+        logged[id].usual_ns += own_clock_ns - before_ns + asked_ns - put_in_ns;
+        before_ns = own_clock_ns;
     }
     return nullptr;
 }
@@ -268,6 +299,7 @@ void parse(int count, char **words) {
         else if (word == "--seed") seed = number();
         else if (word == "--priority") priority = int(number());
         else if (word == "--cgroup") tasks = value;
+        else if (word == "--log") log_path = value;
         else if (word == "--cpu") cpu = int(number()), other_cpu = !cpu;
         else { fprintf(stderr, "unknown option %s\n", word.c_str()); exit(2); }
     }
@@ -275,6 +307,17 @@ void parse(int count, char **words) {
         fprintf(stderr, "--stages 1 to %d, --period-us above 0\n", STAGES_MAX);
         exit(2);
     }
+}
+
+void write_log() {
+    FILE *file = fopen(log_path.c_str(), "w");
+    if (!file) fail(log_path.c_str());
+    for (uint64_t id = 1; id <= messages; id++) {
+        const Logged &of = logged[id];
+        auto number = [](uint64_t ns) { return static_cast<unsigned long long>(ns); };
+        fprintf(file, "%llu %llu %llu %llu\n", number(of.due_ns), number(of.taken_ns), number(of.done_ns), number(of.usual_ns));
+    }
+    if (fclose(file) != 0) fail(log_path.c_str());
 }
 
 void join_cgroup() {
@@ -287,9 +330,8 @@ void join_cgroup() {
 int main(int count, char **words) {
     parse(count, words);
     if (!tasks.empty()) join_cgroup();
-    void *memory = mmap(nullptr, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail("mmap");
-    shared = static_cast<Shared *>(memory);
+    shared = static_cast<Shared *>(make_shared(sizeof *shared));
+    logged = static_cast<Logged *>(make_shared((messages + 1) * sizeof *logged));
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
@@ -312,9 +354,11 @@ int main(int count, char **words) {
         due += poisson ? uint64_t(-std::log(chance(state)) * double(period_ns)) : period_ns;
         sleep_until(due);
         TAUT_STAMP_AT("source.sent", id, due);
+        logged[id].due_ns = due;
         put(0, id);
     }
     // The last message is handled well before that, whatever delays it.
     sleep_until(now_ns() + 300000000);
+    if (!log_path.empty()) write_log();
     return 0;
 }

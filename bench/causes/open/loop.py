@@ -2,7 +2,7 @@
 """The open loop of loop.cpp in Python: an asyncio service that handles requests of a client which sends at its own times, or,
 with --threads, a thread that takes them from a queue. Kinds: sleep (a handler blocks now and then), work (it computes), gil
 (another thread computes in Python); of threads lock (another thread holds it), and queue and condition (a helper thread is asked
-for half of the work, and now and then computes longer)."""
+for half of the work, and now and then computes longer). With --log, a line of each message as loop.cpp writes it."""
 
 import argparse
 import asyncio
@@ -13,10 +13,13 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import taut
 
-ID = struct.Struct("<Q")
+# Its number, and when it was due.
+MESSAGE = struct.Struct("<QQ")
 
 
 def main() -> None:
@@ -33,6 +36,7 @@ def main() -> None:
     parser.add_argument("--cpu", type=int, default=1)
     parser.add_argument("--priority", type=int, default=0)
     parser.add_argument("--threads", action="store_true", help="instead of asyncio")
+    parser.add_argument("--log", default="")
     options = parser.parse_args()
     if options.priority:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(options.priority))
@@ -61,17 +65,20 @@ def send(to: socket.socket, options: argparse.Namespace) -> None:
     for number in range(1, options.messages + 1):
         due += chance.expovariate(1 / period_s) if options.poisson else period_s
         time.sleep(max(due - time.monotonic(), 0))
-        taut.stamp_at("client.sent", number, round(due * 1e9))
-        to.sendall(ID.pack(number))
+        due_ns = round(due * 1e9)
+        taut.stamp_at("client.sent", number, due_ns)
+        to.sendall(MESSAGE.pack(number, due_ns))
 
 
 async def serve(connection: socket.socket, options: argparse.Namespace) -> None:
     chance = random.Random(options.seed + 1)
     reader, _writer = await asyncio.open_connection(sock=connection)
     strike = time.monotonic()
+    log = Log(options.log)
     for _ in range(options.messages):
-        (number,) = ID.unpack(await reader.readexactly(ID.size))
+        number, due_ns = MESSAGE.unpack(await reader.readexactly(MESSAGE.size))
         taut.stamp("service.received", number)
+        log.take(due_ns)
         compute(options.work_us)
         if options.kind != "gil" and not options.off and time.monotonic() > strike:
             strike = time.monotonic() + options.every_us / 1e6 * chance.uniform(0.5, 1.5)
@@ -79,14 +86,17 @@ async def serve(connection: socket.socket, options: argparse.Namespace) -> None:
                 time.sleep(options.size_us / 1e6)
             else:
                 compute(options.size_us)
+                log.put_in(options.size_us)
         taut.stamp("service.done", number)
         taut.applied(number)
+        log.done()
+    log.write()
 
 
 def serve_by_threads(options: argparse.Namespace) -> None:
     """The source is a thread of its own too: it sleeps nearly always."""
     chance = random.Random(options.seed + 1)
-    inbox: queue.SimpleQueue[int] = queue.SimpleQueue()
+    inbox: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
     lock = threading.Lock()
     taut.name_lock("cfg_lock", lock)
     threading.Thread(target=send_by_queue, args=(inbox, options), daemon=True, name="source").start()
@@ -95,29 +105,38 @@ def serve_by_threads(options: argparse.Namespace) -> None:
     helper = {"queue": by_queue, "condition": by_condition}.get(options.kind, lambda: compute)()
     os.sched_setaffinity(0, {options.cpu})
     strike = time.monotonic()
+    log = Log(options.log)
     for _ in range(options.messages):
-        number = inbox.get()
+        number, due_ns = inbox.get()
         taut.stamp("service.received", number)
+        log.take(due_ns)
         strikes = time.monotonic() > strike
         if strikes:
             strike = time.monotonic() + options.every_us / 1e6 * chance.uniform(0.5, 1.5)
         compute(options.work_us / 2)
-        helper(options.work_us / 2 + options.size_us * (strikes and not options.off and options.kind != "lock"))
+        extra_us = options.size_us * (strikes and not options.off and options.kind != "lock")
+        log.ask(helper, options.work_us / 2, extra_us)
         with lock:
             pass
         taut.stamp("service.done", number)
         taut.applied(number)
+        log.done()
+    log.write()
 
 
 def send_by_queue(inbox: queue.SimpleQueue, options: argparse.Namespace) -> None:
     os.sched_setaffinity(0, {1 - options.cpu})
+    if options.priority:
+        # Before the helper, which may be on its CPU.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(options.priority + 1))
     chance = random.Random(options.seed)
     due = time.monotonic() + 1
     for number in range(1, options.messages + 1):
         due += chance.expovariate(1e6 / options.period_us) if options.poisson else options.period_us / 1e6
         time.sleep(max(due - time.monotonic(), 0))
-        taut.stamp_at("source.sent", number, round(due * 1e9))
-        inbox.put(number)
+        due_ns = round(due * 1e9)
+        taut.stamp_at("source.sent", number, due_ns)
+        inbox.put((number, due_ns))
 
 
 def by_queue():
@@ -185,6 +204,37 @@ def hold_gil(options: argparse.Namespace) -> None:
     while True:
         time.sleep(options.every_us / 1e6 * chance.uniform(0.5, 1.5))
         compute(options.size_us)
+
+
+class Log:
+    """What is known of each message without any recording: when it was due, taken and done, and how long it kept the thread by itself:
+    what that computed, or waited for its helper, less what was put in."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.lines: list[tuple[int, int, int, int]] = []
+        self.before_ns = time.thread_time_ns()
+
+    def take(self, due_ns: int) -> None:
+        self.due_ns, self.taken_ns, self.beside_ns = due_ns, time.monotonic_ns(), 0
+
+    def put_in(self, us: float) -> None:
+        self.beside_ns -= int(us * 1e3)
+
+    def ask(self, helper: Callable[[float], None], us: float, extra_us: float) -> None:
+        wall_ns, own_ns = time.monotonic_ns(), time.thread_time_ns()
+        helper(us + extra_us)
+        wall_ns, own_ns = time.monotonic_ns() - wall_ns, time.thread_time_ns() - own_ns
+        self.beside_ns += max(wall_ns - own_ns - int(extra_us * 1e3), 0)
+
+    def done(self) -> None:
+        done_ns, own_ns = time.monotonic_ns(), time.thread_time_ns()
+        self.lines.append((self.due_ns, self.taken_ns, done_ns, own_ns - self.before_ns + self.beside_ns))
+        self.before_ns = own_ns
+
+    def write(self) -> None:
+        if self.path:
+            Path(self.path).write_text("".join(f"{due} {taken} {done} {own}\n" for due, taken, done, own in self.lines))
 
 
 def compute(us: float) -> None:

@@ -1,8 +1,10 @@
 //! The open loop of loop.cpp in Rust: a source sends at its own times over a channel, a server takes the messages one by one
 //! and has a helper thread do half of the work. Kinds: condvar and mpsc (the helper is asked over one, and now and then computes
-//! longer), lock (another thread holds a `Mutex`). Part of bench/causes.
+//! longer), lock (another thread holds a `Mutex`). With --log, a line of each message as loop.cpp writes it. Part of bench/causes.
 
 use std::{
+    fmt::Write,
+    fs,
     sync::{Arc, Condvar, Mutex, mpsc},
     thread,
     time::Duration,
@@ -24,12 +26,13 @@ struct Options {
     seed: u64,
     cpu: usize,
     priority: i32,
+    log: Option<String>,
 }
 
 fn main() {
     let options = Arc::new(parse());
     name_lock("cfg_lock", &LOCK);
-    let (sender, inbox) = mpsc::channel::<u64>();
+    let (sender, inbox) = mpsc::channel::<(u64, u64)>();
     let (serves, disturbs) = (options.clone(), options.clone());
     let server = thread::Builder::new().name("server".into()).spawn(move || serve(inbox, &serves)).unwrap();
     if options.kind == "lock" && !options.off {
@@ -47,13 +50,13 @@ fn main() {
         };
         thread::sleep(Duration::from_nanos(due.saturating_sub(monotonic_ns())));
         stamp_at!("source.sent", id, due);
-        sender.send(id).unwrap();
+        sender.send((id, due)).unwrap();
     }
     drop(sender);
     server.join().unwrap();
 }
 
-fn serve(inbox: mpsc::Receiver<u64>, options: &Options) {
+fn serve(inbox: mpsc::Receiver<(u64, u64)>, options: &Options) {
     prepare_thread();
     place(options.cpu, options.priority);
     let mut helper: Box<dyn FnMut(u64)> = match options.kind.as_str() {
@@ -62,18 +65,33 @@ fn serve(inbox: mpsc::Receiver<u64>, options: &Options) {
         _ => Box::new(compute),
     };
     let (mut state, mut strike_ns) = (options.seed * 77 + 3, monotonic_ns());
-    for id in inbox {
+    let mut logged: Vec<[u64; 4]> = Vec::with_capacity(options.messages as usize);
+    let mut before_ns = thread_ns();
+    for (id, due_ns) in inbox {
         stamp!("server.taken", id);
+        let taken_ns = monotonic_ns();
         let strikes = monotonic_ns() > strike_ns;
         if strikes {
             strike_ns = monotonic_ns() + (options.every_ns * (0.5 + chance(&mut state))) as u64;
         }
         compute(options.work_ns / 2);
-        let is_long = strikes && !options.off && options.kind != "lock";
-        helper(options.work_ns / 2 + if is_long { options.size_ns } else { 0 });
+        let extra_ns = if strikes && !options.off && options.kind != "lock" { options.size_ns } else { 0 };
+        let asked = (monotonic_ns(), thread_ns());
+        helper(options.work_ns / 2 + extra_ns);
+        let beside_ns = (monotonic_ns() - asked.0).saturating_sub(thread_ns() - asked.1);
         drop(LOCK.lock().unwrap());
         stamp!("server.done", id);
+        let (done_ns, own_ns) = (monotonic_ns(), thread_ns());
         applied(id);
+        logged.push([due_ns, taken_ns, done_ns, own_ns - before_ns + beside_ns.saturating_sub(extra_ns)]);
+        before_ns = own_ns;
+    }
+    if let Some(path) = &options.log {
+        let mut text = String::new();
+        for [due_ns, taken_ns, done_ns, usual_ns] in logged {
+            writeln!(text, "{due_ns} {taken_ns} {done_ns} {usual_ns}").unwrap();
+        }
+        fs::write(path, text).unwrap();
     }
 }
 
@@ -180,6 +198,7 @@ fn parse() -> Options {
         seed: 1,
         cpu: 1,
         priority: 0,
+        log: None,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -196,6 +215,7 @@ fn parse() -> Options {
                     "--size-us" => options.size_ns = number() as u64 * 1000,
                     "--every-us" => options.every_ns = number() * 1e3,
                     "--kind" => options.kind = value,
+                    "--log" => options.log = Some(value),
                     "--seed" => options.seed = number() as u64,
                     "--cpu" => options.cpu = number() as usize,
                     "--priority" => options.priority = number() as i32,

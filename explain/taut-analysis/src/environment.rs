@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use taut_recording::{
     Sample,
-    host_numbers::{host_and_cpu, host_of},
+    host_numbers::{host_and_cpu, host_of, own_number},
 };
 use taut_stats::rank;
 
@@ -61,16 +61,22 @@ impl Environment {
     pub fn stolen_s(&self, cpu: u16, from_ns: u64, to_ns: u64) -> f64 {
         let (host, cpu) = host_and_cpu(cpu);
         let host = self.hosts.get(usize::from(host));
-        host.map_or(0.0, |host| host.grown_around(&format!("cpu{cpu}.steal_s"), from_ns, to_ns))
+        let all = host.and_then(|host| host.samples.get(&format!("cpu{cpu}.steal_s")));
+        all.map_or(0.0, |all| grown_around(all, from_ns, to_ns))
     }
 
-    /// For how long the control group of the thread's program was out of its CPU quota between the samples around that stretch; of
-    /// several CPUs the sum.
-    pub fn throttled_ns(&self, tid: i32, from_ns: u64, to_ns: u64) -> f64 {
-        let Some(host) = self.hosts.get(usize::from(host_of(tid))) else { return 0.0 };
+    /// For how long the control group of the process was out of its CPU quota between the samples around that stretch; of several CPUs
+    /// the sum. Who has no samples of its own is in the group of the program.
+    pub fn throttled_ns(&self, pid: i32, from_ns: u64, to_ns: u64) -> f64 {
+        let Some(host) = self.hosts.get(usize::from(host_of(pid))) else { return 0.0 };
+        let own = format!("process{}.", own_number(pid));
         // cgroup v2 counts µs, v1 ns.
         let scales = [("cgroup.throttled_usec", 1e3), ("cgroup.throttled_time", 1.0)];
-        scales.iter().map(|(name, scale)| scale * host.grown_around(name, from_ns, to_ns)).sum()
+        let grown = |(name, scale): (&str, f64)| {
+            let all = host.samples.get(&format!("{own}{name}")).or_else(|| host.samples.get(name));
+            scale * all.map_or(0.0, |all| grown_around(all, from_ns, to_ns))
+        };
+        scales.into_iter().map(grown).sum()
     }
 
     /// Share of the time in which some thread of the machine waited for a CPU, if it is half of the time or more; of several hosts
@@ -107,13 +113,6 @@ impl Host {
         if value.is_finite() {
             self.samples.entry(name).or_default().push((time_ns, value));
         }
-    }
-
-    fn grown_around(&self, name: &str, from_ns: u64, to_ns: u64) -> f64 {
-        let Some(all) = self.samples.get(name) else { return 0.0 };
-        let before = all.partition_point(|(time, _)| *time <= from_ns).saturating_sub(1);
-        let after = all.partition_point(|(time, _)| *time < to_ns).min(all.len() - 1);
-        all[after].1 - all[before].1
     }
 
     fn notes(&self, start_ns: u64, ways: &[(u64, u64)], pressures: &[&str]) -> Vec<String> {
@@ -166,13 +165,19 @@ impl Host {
         })
     }
 
-    fn throttled(&self) -> Option<String> {
-        let grown = |name: &str| self.samples.get(name).map_or(0.0, |all| grown(all));
-        let times = grown("cgroup.nr_throttled");
-        // cgroup v2 counts µs, v1 ns.
-        let ms = grown("cgroup.throttled_usec") / 1e3 + grown("cgroup.throttled_time") / 1e6;
-        (times > 0.0)
-            .then(|| format!("the CPU quota of its cgroup held the program back {times:.0} times, {ms:.0} ms in all"))
+    /// Of the program, and of processes that were in groups of their own.
+    fn throttled(&self) -> impl Iterator<Item = String> {
+        let counts = self.samples.keys().filter_map(|name| name.strip_suffix("cgroup.nr_throttled"));
+        counts.filter_map(|whose| {
+            let grown = |name: &str| self.samples.get(&format!("{whose}cgroup.{name}")).map_or(0.0, |all| grown(all));
+            let times = grown("nr_throttled");
+            // cgroup v2 counts µs, v1 ns.
+            let ms = grown("throttled_usec") / 1e3 + grown("throttled_time") / 1e6;
+            let of = whose.strip_prefix("process").map(|pid| format!("process {}", pid.trim_end_matches('.')));
+            let of = of.unwrap_or_else(|| "the program".into());
+            (times > 0.0)
+                .then(|| format!("the CPU quota of its cgroup held {of} back {times:.0} times, {ms:.0} ms in all"))
+        })
     }
 
     /// Seconds in which a CPU was slowed down, with the latency then and else.
@@ -209,6 +214,13 @@ impl Host {
         }
         Some(sentence)
     }
+}
+
+/// By how much it grew between the samples around that stretch.
+fn grown_around(all: &[(u64, f64)], from_ns: u64, to_ns: u64) -> f64 {
+    let before = all.partition_point(|(time, _)| *time <= from_ns).saturating_sub(1);
+    let after = all.partition_point(|(time, _)| *time < to_ns).min(all.len() - 1);
+    all[after].1 - all[before].1
 }
 
 fn grown(all: &[(u64, f64)]) -> f64 {
@@ -288,6 +300,16 @@ mod tests {
         assert_eq!(
             quota.notes(0, &[], &[]),
             ["the CPU quota of its cgroup held the program back 7 times, 250 ms in all"]
+        );
+        for (name, values) in [("nr_throttled", [0.0, 3.0]), ("throttled_time", [0.0, 5e6])] {
+            for (second, value) in (0..).zip(values) {
+                let name = format!("process12.cgroup.{name}");
+                quota.take(&Sample { time_ns: second * S, name, value });
+            }
+        }
+        assert_eq!(
+            quota.notes(0, &[], &[])[1..],
+            ["the CPU quota of its cgroup held process 12 back 3 times, 5 ms in all"]
         );
         let quiet = environment("psi.cpu.some_total_us", &[0.0, 1_000.0, 2_000.0]);
         assert_eq!(quiet.notes(0, &[], &[]), [""; 0]);

@@ -115,6 +115,32 @@ fn is_queue(piece: &Piece) -> bool {
     piece.behind.is_some() && !is_turn(piece)
 }
 
+/// Marks waits for the GIL while a thread has it that the message comes to later, and that is at earlier messages: the message would wait
+/// for it there in any case. So it is no time of the thread that waits. Whether there are any.
+fn set_receivers_turns(
+    pieces: &mut [Piece],
+    id: u64,
+    tid: i32,
+    later: &[(usize, Moment)],
+    walker: &Walker<'_>,
+) -> bool {
+    let is_at_others = |piece: &Piece| {
+        let at = walker.spans.within(piece.other, piece.from_ns);
+        at.is_some_and(|other| other != id)
+            || walker.spans.busy_until(piece.other, id, piece.from_ns, piece.to_ns).is_some()
+    };
+    let mut any = false;
+    for piece in pieces.iter_mut().filter(|piece| piece.cause == Cause::Gil && piece.other != tid) {
+        piece.is_away = later.iter().any(|(_, pass)| pass.tid == piece.other) && is_at_others(piece);
+        any |= piece.is_away;
+    }
+    any
+}
+
+fn is_receivers_turn(piece: &Piece) -> bool {
+    piece.is_away && piece.cause == Cause::Gil
+}
+
 fn is_turn(piece: &Piece) -> bool {
     matches!(piece.behind, Some(Behind::Turn(_)))
 }
@@ -187,12 +213,14 @@ impl Queues {
         // When it would pass if every message took its typical time.
         let mut typical_ns = passage.passes.first().map_or(0, |(_, pass)| pass.time_ns);
         let mut own_of: Vec<(i32, Amounts, Amounts)> = Vec::new();
-        for pair in passage.passes.windows(2) {
+        for (at, pair) in passage.passes.windows(2).enumerate() {
             let (from, (column, to)) = (pair[0].1, pair[1]);
             let hop = column as u16 - 1;
             let (own, later) = left.split_at(left.iter().take_while(|(at, _)| *at == hop).count());
             of_hop.extend(own.iter().map(|(_, piece)| *piece));
             left = later;
+            let waits_for_receiver =
+                set_receivers_turns(&mut of_hop, passage.id, to.tid, &passage.passes[at + 2..], walker);
             let waits = of_hop.iter().any(is_queue);
             let is_behind = of_hop.iter().any(|piece| piece.behind.is_some());
             let wait = (waits && from.is_handed_to(to)).then(|| self.wait(hop, passage.id, from, to, &of_hop, walker));
@@ -211,6 +239,9 @@ impl Queues {
                 if waits && !from.is_handed_to(to) { u64::MAX } else { server.free_ns.saturating_sub(typical_ns) };
             if is_behind {
                 of_hop = self.root_causes(hop, to.tid, &of_hop, load_ns, walker);
+            }
+            if waits_for_receiver {
+                of_hop = self.behind_receivers(&of_hop, typical_ns, walker);
             }
             let server = self.servers.entry(key).or_default();
             if from.is_handed_to(to) {
@@ -423,17 +454,13 @@ impl Queues {
         };
         let ordinary = divided.iter().filter(|(_, is_ordinary)| *is_ordinary);
         let ordinary_ns: u64 = ordinary.map(|(piece, _)| piece.to_ns - piece.from_ns).sum();
-        let debts = self.servers.get(&server).map_or(&[][..], |server| &server.debts);
-        let owed: u64 = debts.iter().map(|debt| debt.ns).sum();
-        // What made a server late by so much makes nobody wait for longer (Lindley 1952).
-        let late_ns = ordinary_ns.saturating_sub(load_ns).min(owed);
+        let none = Server::default();
+        let server = self.servers.get(&server).unwrap_or(&none);
         // Portions of the ordinary time, in order: each debt's, then what stays queued.
-        let portion = |debt: &Debt| (late_ns as u128 * u128::from(debt.ns) / u128::from(owed.max(1))) as u64;
-        let mut portions: Vec<(Option<&Debt>, u64)> = debts.iter().map(|debt| (Some(debt), portion(debt))).collect();
-        portions.push((None, u64::MAX));
-        let mut portions = portions.into_iter().filter(|(_, ns)| *ns > 0);
+        let portions = server.portions(ordinary_ns.saturating_sub(load_ns)).map(|(debt, ns)| (Some(debt), ns));
+        let mut portions = portions.chain([(None, u64::MAX)]);
         let mut now = portions.next();
-        let mut result = Vec::with_capacity(divided.len() + debts.len());
+        let mut result = Vec::with_capacity(divided.len() + server.debts.len());
         for (piece, is_ordinary) in divided {
             if !is_ordinary {
                 result.push(piece);
@@ -446,15 +473,9 @@ impl Queues {
                 let to_ns = piece.to_ns.min(from_ns.saturating_add(*left));
                 let part = Piece { from_ns, to_ns, ..piece };
                 result.push(match debt {
-                    Some(debt) => Piece {
-                        cause: debt.kind.cause,
-                        detail: debt.kind.detail,
-                        tid: debt.kind.tid,
-                        other: debt.kind.other,
-                        after: debt.kind.after,
-                        behind: Some(if is_turn { Behind::Turn(debt.id) } else { Behind::Message(debt.id) }),
-                        ..part
-                    },
+                    Some(debt) => {
+                        debt.as_piece(part, if is_turn { Behind::Turn(debt.id) } else { Behind::Message(debt.id) })
+                    }
                     None => {
                         let detail = busy(of, piece.from_ns);
                         Piece { cause: Cause::Queued, detail, tid: of, other: of, after: None, ..part }
@@ -470,9 +491,29 @@ impl Queues {
         result
     }
 
+    /// What of the waits of [`set_receivers_turns`] is beyond the receiver's load goes to what made it late.
+    fn behind_receivers(&self, pieces: &[Piece], typical_ns: u64, walker: &Walker<'_>) -> Vec<Piece> {
+        let mut result = Vec::with_capacity(pieces.len() + 1);
+        for piece in pieces {
+            let server = self.servers.get(&walker.server(piece.other)).filter(|_| is_receivers_turn(piece));
+            let mut from_ns = piece.from_ns;
+            if let Some(server) = server {
+                let load_ns = server.free_ns.saturating_sub(typical_ns);
+                for (debt, ns) in server.portions((piece.to_ns - piece.from_ns).saturating_sub(load_ns)) {
+                    let part =
+                        debt.as_piece(Piece { from_ns, to_ns: from_ns + ns, ..*piece }, Behind::Message(debt.id));
+                    from_ns = part.to_ns;
+                    result.push(part);
+                }
+            }
+            result.extend((from_ns < piece.to_ns).then_some(Piece { from_ns, ..*piece }));
+        }
+        result
+    }
+
     /// Keeps when a shared CPU was run by a thread that is not of the chain.
     fn close(&mut self, server: i32, hop: u16, pieces: &[Piece]) {
-        let others = pieces.iter().filter(|piece| piece.is_away && !is_turn(piece));
+        let others = pieces.iter().filter(|piece| piece.is_away && !is_turn(piece) && !is_receivers_turn(piece));
         self.closed.extend(others.map(|piece| (server, piece.from_ns, piece.to_ns, Kind::of(hop, piece))));
     }
 
@@ -492,7 +533,23 @@ impl Queues {
     }
 }
 
+impl Debt {
+    /// The time of the piece as this.
+    fn as_piece(&self, piece: Piece, behind: Behind) -> Piece {
+        let Kind { cause, detail, tid, other, after, .. } = self.kind;
+        Piece { cause, detail, tid, other, after, behind: Some(behind), ..piece }
+    }
+}
+
 impl Server {
+    /// What of so long a wait goes to each of its debts. What made a server late by so much makes nobody wait for longer (Lindley 1952).
+    fn portions(&self, waited_ns: u64) -> impl Iterator<Item = (&Debt, u64)> {
+        let owed: u64 = self.debts.iter().map(|debt| debt.ns).sum();
+        let late_ns = waited_ns.min(owed);
+        let portion = move |debt: &Debt| (u128::from(late_ns) * u128::from(debt.ns) / u128::from(owed.max(1))) as u64;
+        self.debts.iter().map(move |debt| (debt, portion(debt))).filter(|(_, ns)| *ns > 0)
+    }
+
     fn owe(&mut self, id: u64, kind: Kind, ns: u64) {
         if ns == 0 {
             return;

@@ -61,7 +61,8 @@ pub(crate) struct Piece {
     pub after: Option<(Cause, u32)>,
     /// What the thread was at, where the message waited behind it.
     pub behind: Option<Behind>,
-    /// Whether the CPU that threads of the chain share was another's: no thread that waits for it runs meanwhile.
+    /// Whether the CPU that threads of the chain share was another's: no thread that waits for it runs meanwhile. Or the GIL was a
+    /// thread's that the message comes to later.
     pub is_away: bool,
     /// For people, only when asked for: number of the text in [`Names`].
     pub note: u32,
@@ -400,7 +401,11 @@ impl Walker<'_> {
             at = until;
             if let Some(wait) = gil {
                 let end = wait.woken_ns.min(to_ns);
-                stretches.push((at, end, Stretch::Gil { holder: wait.holder }));
+                let pid = self.objects.pid(tid).unwrap_or(tid);
+                for (until, holder) in self.futexes.gil_holders(pid, tid, wait, (at, end)) {
+                    stretches.push((at, until, Stretch::Gil { holder }));
+                    at = until;
+                }
                 at = end;
             }
         }
@@ -514,8 +519,9 @@ impl Walker<'_> {
     /// used more than its quota waits for several renewals: until the last one, if the thread ran right after that.
     fn held_until(&self, tid: i32, start_ns: u64, end_ns: u64) -> u64 {
         let renewals = self.timelines.quota_renewals(tid, start_ns, end_ns.min(self.timelines.end_ns));
+        let pid = self.objects.pid(tid).unwrap_or(tid);
         let is_counted = |renewed_ns: &u64| {
-            self.environment.throttled_ns(tid, start_ns, *renewed_ns)
+            self.environment.throttled_ns(pid, start_ns, *renewed_ns)
                 >= THROTTLED_SHARE * (renewed_ns - start_ns) as f64
         };
         let last = renewals.last().filter(|renewed_ns| end_ns - **renewed_ns < RUNS_AFTER_RENEWAL_NS);
@@ -679,6 +685,10 @@ impl Walker<'_> {
                 return self.is(Cause::Lock, name, tid, from, to, other, hop);
             }
         }
+        if let (Some(Call::FileLock), Waker::Thread(other)) = (kind, &waker) {
+            let lock = self.place(call, pid, to);
+            return self.is(Cause::Lock, lock, tid, from, to, *other, hop);
+        }
         if let Some(pieces) = self.timed(tid, timeline, kind, at, from, to, hop) {
             return Wait::Is(pieces);
         }
@@ -821,7 +831,7 @@ impl Walker<'_> {
     fn place(&self, call: Option<&SystemCall>, pid: i32, time_ns: u64) -> String {
         let Some(call) = call else { return String::new() };
         match call.id.kind() {
-            Call::Data | Call::Send | Call::Sync => {
+            Call::Data | Call::Send | Call::Sync | Call::FileLock => {
                 format!("{} {}", call.id.name(), self.objects.descriptor(pid, call.arg0, time_ns))
             }
             _ => call.id.name(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use taut_analysis::{Cause, Contribution, ExplainOptions, MessageRow, Row, RowSink};
-use taut_recording::{KernelEvent, Kind, Lost, LostWhat, Sample};
+use taut_recording::{KernelEvent, Kind, Lost, LostWhat, Object, ObjectKind, Sample};
 
 mod scene;
 
@@ -352,6 +352,38 @@ fn a_priority_inheriting_mutex_is_a_lock_whoever_waits() {
 }
 
 #[test]
+fn a_wait_for_the_gil_is_each_holders_in_turn() {
+    const GIL: i64 = 0x9010;
+    let mut scene = alone();
+    let (kind, name) = (ObjectKind::Gil, "CPython 3.13".into());
+    scene.objects.push(Object { time_ns: 0, pid: 10, kind, start: 0x9000, size: 0x1000, name });
+    // 10 asks at 200 and has it at 900. 11 has it until 700; then 12, which asked before.
+    scene.switch(1, 50, 30, R, 11).switch(2, 50, 0, R, 12);
+    scene.enter(2, 100, 12, libc::SYS_futex, GIL, WAIT).switch(2, 101, 12, S, 0);
+    scene.enter(0, 200, 10, libc::SYS_futex, GIL, WAIT).switch(0, 201, 10, S, 0);
+    scene.enter(1, 699, 11, libc::SYS_futex, GIL, WAKE).wake(1, 700, 11, 0, 12).exit(1, 701, 11, libc::SYS_futex);
+    scene.switch(2, 710, 0, R, 12).exit(2, 711, 12, libc::SYS_futex);
+    scene.enter(2, 899, 12, libc::SYS_futex, GIL, WAKE).wake(2, 900, 12, 0, 10).exit(2, 901, 12, libc::SYS_futex);
+    scene.switch(0, 910, 0, R, 10).exit(0, 911, 10, libc::SYS_futex);
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0).switch(2, 2000, 12, S, 0);
+    let gil: Vec<_> = scene.path().into_iter().filter(|piece| piece.1 == Cause::Gil).collect();
+    assert_eq!(gil, [is(500, Cause::Gil, "held by robot/11"), is(200, Cause::Gil, "held by robot/12")]);
+}
+
+#[test]
+fn a_files_lock_is_a_lock_whether_its_holder_is_recorded_or_not() {
+    let held_by = |holder: i32| {
+        let mut scene = alone();
+        scene.switch(1, 50, 30, R, 11).enter(0, 200, 10, libc::SYS_flock, 4, 2).switch(0, 201, 10, S, 0);
+        scene.wake(1, 600, holder, 0, 10).switch(0, 610, 0, R, 10).exit(0, 611, 10, libc::SYS_flock);
+        scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+        let piece = &scene.explained().paths[0].path[2];
+        ((piece.to_ns - piece.from_ns) / US, piece.cause, piece.detail.clone())
+    };
+    assert_eq!([held_by(11), held_by(30)], [is(399, Cause::Lock, "flock fd 4"), is(399, Cause::Lock, "flock fd 4")]);
+}
+
+#[test]
 fn a_call_without_an_end_ends_with_what_its_thread_does_next() {
     let mut scene = alone();
     // The end of the read is missing: that the thread reads again tells that it came back, but not when.
@@ -637,6 +669,28 @@ fn a_quota_that_ran_out_is_throttled_until_it_is_renewed_also_on_a_busy_cpu() {
     assert_eq!(scene(300.0), expected);
     // Somebody else's quota.
     assert_eq!(scene(0.0), [cpu(), is(500, Cause::Preempted, "by hog/30"), cpu()]);
+}
+
+/// The program's group has no quota, that of one of its processes has: or another process's.
+#[test]
+fn a_quota_of_one_process_is_its_own() {
+    let scene = |process: &str| {
+        let mut scene = alone();
+        scene.switch(0, 300, 10, R, 30);
+        scene.events.push((1, 600 * US, KernelEvent::TimerExpire, IRQ, 0, [0x1000, (600 * US) as i64, 1]));
+        scene.switch(0, 800, 30, R, 10).switch(0, 2000, 10, S, 0);
+        for (us, value) in [(50, 0.0), (900, 300.0)] {
+            let mut sample = |whose: &str, value: f64| {
+                let name = format!("{whose}cgroup.throttled_usec");
+                scene.samples.push(Sample { time_ns: us * US, name, value });
+            };
+            sample("", 0.0);
+            sample(process, value);
+        }
+        scene.path()[1].clone()
+    };
+    assert_eq!(scene("process10."), is(300, Cause::Throttled, ""));
+    assert_eq!(scene("process20."), is(500, Cause::Preempted, "by hog/30"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! what makes it late. The explanation of the one must find the cause, and predict the other.
 
 use taut_analysis::{Analyzer, Cause, Config, Contribution, ExplainOptions, Explained, Row, Selected};
-use taut_recording::{KernelEvent, Kind, Record, read};
+use taut_recording::{KernelEvent, Kind, Object, ObjectKind, Record, read};
 
 mod scene;
 
@@ -209,6 +209,67 @@ fn a_mode_below_the_tail_is_found() {
     let mode = explained.modes.first().unwrap_or_else(|| panic!("{:?}", explained.by_cause));
     assert_eq!((mode.messages, mode.causes[0].cause, mode.causes[0].detail.as_str()), (80, Cause::Lock, "0x1010"));
     assert!((3_000_000..3_400_000).contains(&mode.p50_ns), "{mode:?}");
+}
+
+/// The same in one interpreter: the source needs the GIL to send, and the server has it while it handles messages, also one after the
+/// other. Who waits for a lock lets go of it.
+fn interpreted(n: u64, lock_until: impl Fn(u64) -> u64) -> (Scene, Vec<u64>) {
+    const GIL: i64 = 0x9010;
+    let mut scene = Scene::new();
+    let (kind, name) = (ObjectKind::Gil, "CPython 3.11".into());
+    scene.objects.push(Object { time_ns: 0, pid: SOURCE, kind, start: 0x9000, size: 0x1000, name });
+    scene.switch(0, 0, 0, R, SOURCE).switch(1, 0, 30, R, 0).switch(2, 0, 0, R, HOLDER);
+    let (mut source, mut since, mut free, mut latencies) = (5, 0, 5, Vec::new());
+    for id in 1..=n {
+        let due = 10_000 + id * 1000;
+        if source < due {
+            scene.enter(0, source, SOURCE, libc::SYS_clock_nanosleep, 1, 1);
+            scene.event(0, source, KernelEvent::TimerStart, SOURCE, [(due * US) as i64, (due * US) as i64 + 1000, 0]);
+            scene.switch(0, source + 1, SOURCE, S, 0).wake(0, due, 0, IRQ, SOURCE).switch(0, due + 1, 0, R, SOURCE);
+            source = due + 2;
+            scene.exit(0, source, SOURCE, libc::SYS_clock_nanosleep);
+        }
+        if (since..free).contains(&source) {
+            scene.enter(0, source + 1, SOURCE, libc::SYS_futex, GIL, WAIT).switch(0, source + 2, SOURCE, S, 0);
+            scene.enter(1, free - 3, SERVER, libc::SYS_futex, GIL, WAKE).wake(1, free - 2, SERVER, 0, SOURCE);
+            scene.exit(1, free - 1, SERVER, libc::SYS_futex).switch(0, free + 2, 0, R, SOURCE);
+            source = free + 3;
+            scene.exit(0, source, SOURCE, libc::SYS_futex);
+        }
+        scene.mark(SOURCE, source + 1, id, "sent", Kind::Stamp, due * US);
+        let mut now = free;
+        if free <= source + 1 {
+            scene.enter(1, free, SERVER, libc::SYS_read, 4, 0).switch(1, free + 1, SERVER, S, 0);
+            scene.enter(0, source + 2, SOURCE, libc::SYS_write, 5, 0).wake(0, source + 3, SOURCE, 0, SERVER);
+            now = source + 10;
+            scene.exit(0, source + 4, SOURCE, libc::SYS_write).switch(1, now - 1, 0, R, SERVER);
+            scene.exit(1, now, SERVER, libc::SYS_read);
+            since = now;
+        }
+        source += 5;
+        scene.stamp(SERVER, now + 1, id, "taken");
+        let until = lock_until(now);
+        if until > now + 4 {
+            since = wait_for_lock(&mut scene, now + 1, until);
+            now = since;
+        }
+        now += 300;
+        scene.stamp(SERVER, now, id, "done");
+        latencies.push(now - due);
+        free = now + 5;
+    }
+    scene.event(0, free + 1000, KernelEvent::SchedSwitch, SOURCE, [0, S, 0]);
+    (scene, latencies)
+}
+
+#[test]
+fn who_waits_for_the_gil_of_the_thread_that_works_off_a_backlog_waits_for_what_made_it() {
+    let held = |now: u64| if now % 46_000 < 15_000 { now - now % 46_000 + 15_000 } else { 0 };
+    let (scene, _) = interpreted(4000, held);
+    let explained = scene.explained();
+    assert!(share(&explained, Cause::Lock) > 0.97, "{:?}", explained.by_cause);
+    let (_, without) = interpreted(4000, |_| 0);
+    predicts(&scene, "lock:0x1010", &without, "one interpreter");
 }
 
 /// A loop in one thread that is due every ms, and stamps when: `lock_until` as above. Events, stamps, and the latencies.

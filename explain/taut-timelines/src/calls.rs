@@ -7,6 +7,8 @@ use taut_recording::Architecture;
 pub enum Call {
     /// Waits for a futex, or wakes a waiter.
     Futex,
+    /// Waits for the lock of the file behind the descriptor in its first argument.
+    FileLock,
     /// Sleeps for a time asked for.
     Sleep,
     /// Waits for, or moves, data of the descriptor in its first argument.
@@ -78,7 +80,7 @@ const CALLS: &[(&str, Call)] = &[
     ("accept", Call::Data),
     ("accept4", Call::Data),
     ("connect", Call::Send),
-    ("flock", Call::Data),
+    ("flock", Call::FileLock),
     ("ioctl", Call::Data),
     ("openat", Call::Other),
     ("write", Call::Send),

@@ -11,7 +11,7 @@ use crate::{
     calls::Call,
     cpu::{HARD_IRQ, SOFT_IRQ},
     objects::Objects,
-    timeline::{SystemCall, ThreadState},
+    timeline::{Segment, SystemCall, ThreadState},
     timelines::Timelines,
 };
 
@@ -21,6 +21,8 @@ const MERGE_NS: u64 = 200_000;
 #[derive(Default)]
 pub struct Futexes {
     gil: HashMap<i32, Vec<GilWait>>,
+    /// By process, in order of time: when a thread gave its GIL away, and which.
+    given: HashMap<i32, Vec<(u64, i32)>>,
     /// (process, address) that are locks by what threads do with them.
     locks: HashSet<(i32, u64)>,
 }
@@ -67,6 +69,12 @@ impl Futexes {
             let Some(pid) = objects.pid(*tid) else { continue };
             let waits = || timeline.calls.iter().filter(|c| c.is_futex_wait());
             let waits_gil: Vec<&SystemCall> = waits().filter(|c| objects.is_gil(pid, c.arg0)).collect();
+            for (from, to) in merged(&waits_gil) {
+                let wakes = timeline.between(from, to.min(timelines.end_ns)).map(|(at, ..)| timeline.segments[at]);
+                let given = wakes.filter(|wake| wake.state == ThreadState::Woken && is_by_thread(wake, *tid));
+                let of_process = given.filter(|wake| objects.pid(wake.other) == Some(pid));
+                futexes.given.entry(pid).or_default().extend(of_process.map(|wake| (wake.start_ns, wake.other)));
+            }
             let merged = merged(&waits_gil).filter_map(|(from, to)| gil_wait(*tid, from, to, timelines, objects));
             let merged: Vec<GilWait> = merged.collect();
             if !merged.is_empty() {
@@ -74,6 +82,7 @@ impl Futexes {
             }
             gather(pid, &timeline.calls, &mut evidence);
         }
+        futexes.given.values_mut().for_each(|given| given.sort_unstable());
         // Every wake says how many it wakes.
         let has_values = timelines.threads.values().flat_map(|t| &t.calls).any(|call| is_wake(call) && call.value > 0);
         let locks = evidence.into_iter().filter(|(_, found)| found.is_lock(has_values));
@@ -86,6 +95,25 @@ impl Futexes {
         let waits = self.gil.get(&tid)?;
         let at = waits.partition_point(|w| w.woken_ns <= time_ns);
         waits.get(at).filter(|w| w.start_ns < until_ns)
+    }
+
+    /// Who had the GIL while a thread of the process waited for it in that stretch: until when, and who. Others may have waited before it
+    /// and have had their turns: who gives it away has had it since another one did.
+    pub fn gil_holders(&self, pid: i32, tid: i32, wait: &GilWait, (from_ns, to_ns): (u64, u64)) -> Vec<(u64, i32)> {
+        let given = self.given.get(&pid).map_or(&[][..], Vec::as_slice);
+        let given = &given[given.partition_point(|(time_ns, _)| *time_ns <= from_ns)..];
+        let within = given.iter().take_while(|(time_ns, _)| *time_ns < wait.woken_ns);
+        let mut holders: Vec<(u64, i32)> = Vec::new();
+        let last = (wait.woken_ns, wait.holder);
+        for (until_ns, holder) in within.filter(|(_, holder)| *holder != tid).copied().chain([last]) {
+            let until_ns = until_ns.min(to_ns);
+            match holders.last_mut() {
+                Some(known) if known.1 == holder => known.0 = until_ns,
+                Some(known) if known.0 == to_ns => break,
+                _ => holders.push((until_ns, holder)),
+            }
+        }
+        holders
     }
 
     /// The wait for the GIL that ended with this wake.
@@ -132,9 +160,14 @@ fn gil_wait(tid: i32, from_ns: u64, to_ns: u64, timelines: &Timelines, objects: 
         timeline.between(from_ns, end_ns).filter(|(at, _, _)| timeline.segments[*at].state == ThreadState::Woken);
     let (last, woken_ns, _) = wakes.next_back()?;
     let wake = timeline.segments[last];
-    let is_waker = wake.flags & (HARD_IRQ | SOFT_IRQ) == 0 && wake.other != tid;
-    let holder = if is_waker { wake.other } else { busiest_sibling(tid, from_ns, woken_ns, timelines, objects) };
+    let holder =
+        if is_by_thread(&wake, tid) { wake.other } else { busiest_sibling(tid, from_ns, woken_ns, timelines, objects) };
     Some(GilWait { start_ns: from_ns, woken_ns, holder })
+}
+
+/// Whether another thread woke this one, by its own doing.
+fn is_by_thread(wake: &Segment, tid: i32) -> bool {
+    wake.flags & (HARD_IRQ | SOFT_IRQ) == 0 && wake.other != tid
 }
 
 /// The thread of the same process that ran most meanwhile.

@@ -405,6 +405,8 @@ struct Recording {
     source: Option<Box<dyn Source>>,
     profiler: Option<Profiler>,
     sampler: Sampler,
+    /// Those whose threads are recorded, as of the latest look.
+    pids: Vec<i32>,
     counters: Vec<Counter>,
     /// Whose tree is recorded: the attached process, or taut itself, whose only descendants are the
     /// command and, as their subreaper, its orphans.
@@ -512,6 +514,7 @@ impl Recording {
             source: chosen.source,
             profiler,
             sampler: Sampler::new(pid),
+            pids: Vec::new(),
             counters: native_counters(),
             root: if wanted.follow_existing_threads { pid } else { own_pid() },
             whole_system: wanted.whole_system,
@@ -662,7 +665,7 @@ impl Recording {
         if now_ns >= self.next_scan_ns {
             self.next_scan_ns = now_ns + SCAN_NS;
             self.scan(now_ns);
-            self.sampler.sample_quotas(now_ns).iter().for_each(|record| self.write(record));
+            self.sample_quotas(now_ns);
         }
         if now_ns >= self.next_second_ns {
             self.next_second_ns = now_ns + SECOND_NS;
@@ -762,6 +765,12 @@ impl Recording {
         drained.pace
     }
 
+    fn sample_quotas(&mut self, now_ns: u64) {
+        // Those of all processes of a machine would be too many to read.
+        let tree = if self.whole_system { &[][..] } else { &self.pids };
+        self.sampler.sample_quotas(tree, now_ns).iter().for_each(|record| self.write(record));
+    }
+
     /// Clears up after threads and processes that are gone, and looks for threads of the tree that are new
     /// or were renamed.
     fn scan(&mut self, now_ns: u64) {
@@ -788,14 +797,15 @@ impl Recording {
         self.look_who_may_enter(&pids);
         self.look_who_is_not_preloaded(&pids);
         self.threads.forget_gone();
-        for pid in pids {
-            for thread in self.threads.scan(pid, now_ns) {
+        for pid in &pids {
+            for thread in self.threads.scan(*pid, now_ns) {
                 self.write(&Record::Thread(thread));
             }
-            let (objects, warning) = self.objects.scan(pid, now_ns);
+            let (objects, warning) = self.objects.scan(*pid, now_ns);
             objects.into_iter().for_each(|object| self.write(&Record::Object(object)));
             warning.into_iter().for_each(|warning| self.warn(warning));
         }
+        self.pids = pids;
     }
 
     /// The session is its user's alone: a process that gave its rights up before its first stamp cannot enter it, and no counter has what
@@ -1022,7 +1032,7 @@ impl Recording {
         self.drain_profile(now_ns);
         self.look_up_threads();
         self.sampler.sample(now_ns).iter().for_each(|record| self.write(record));
-        self.sampler.sample_quotas(now_ns).iter().for_each(|record| self.write(record));
+        self.sample_quotas(now_ns);
     }
 
     fn write(&mut self, record: &Record) {

@@ -13,6 +13,8 @@ use taut_recording::{Record, Sample};
 pub struct Sampler {
     pid: i32,
     quotas: Quotas,
+    /// Of other processes of its tree, by number, that have been in other control groups than its own.
+    apart: BTreeMap<i32, Quotas>,
     frequencies: Vec<(String, PathBuf)>,
     temperatures: Vec<(String, PathBuf)>,
     /// Clock ticks a second, the unit of /proc/stat.
@@ -36,21 +38,26 @@ impl Sampler {
         Sampler {
             pid,
             quotas: Quotas::default(),
+            apart: BTreeMap::new(),
             frequencies: numbered("/sys/devices/system/cpu", "cpu", "cpufreq/scaling_cur_freq"),
             temperatures: numbered("/sys/class/thermal", "thermal_zone", "temp"),
             ticks_per_s,
         }
     }
 
-    /// What CPU quotas did, if they did something: to be read more often than the rest, since it says which waits were theirs.
-    pub fn sample_quotas(&mut self, time_ns: u64) -> Vec<Record> {
-        let is_first = self.quotas.sums.is_empty();
-        self.quotas.read(self.pid);
-        if !is_first && self.quotas.sums.values().all(|sum| *sum == 0.0) {
-            return Vec::new();
+    /// What CPU quotas did, if they did something: to be read more often than the rest, since it says which waits were theirs. `tree`: the
+    /// processes that may be in control groups of their own.
+    pub fn sample_quotas(&mut self, tree: &[i32], time_ns: u64) -> Vec<Record> {
+        let mut records = self.quotas.sample(cgroup_cpu_stat(self.pid), "", time_ns);
+        for pid in tree.iter().filter(|pid| **pid != self.pid) {
+            let files = cgroup_cpu_stat(*pid);
+            if self.apart.contains_key(pid) || !files.is_empty() && files != self.quotas.files {
+                let of = self.apart.entry(*pid).or_default();
+                records.extend(of.sample(files, &format!("process{pid}."), time_ns));
+            }
         }
-        let sample = |(key, value): (&String, &f64)| Sample { time_ns, name: format!("cgroup.{key}"), value: *value };
-        self.quotas.sums.iter().map(sample).map(Record::Sample).collect()
+        self.apart.retain(|pid, _| tree.contains(pid));
+        records
     }
 
     /// All other figures now.
@@ -99,8 +106,19 @@ struct Quotas {
 }
 
 impl Quotas {
-    fn read(&mut self, pid: i32) {
-        let files = cgroup_cpu_stat(pid);
+    /// Reads the files of the groups that the process is in now. Of what counts nothing there is a first sample only.
+    fn sample(&mut self, files: Vec<PathBuf>, whose: &str, time_ns: u64) -> Vec<Record> {
+        let is_first = self.sums.is_empty();
+        self.read(files);
+        if !is_first && self.sums.values().all(|sum| *sum == 0.0) {
+            return Vec::new();
+        }
+        let sample =
+            |(key, value): (&String, &f64)| Sample { time_ns, name: format!("{whose}cgroup.{key}"), value: *value };
+        self.sums.iter().map(sample).map(Record::Sample).collect()
+    }
+
+    fn read(&mut self, files: Vec<PathBuf>) {
         // A process that ended has no group; what it had may have counted on.
         if !files.is_empty() {
             self.files = files;
@@ -148,6 +166,25 @@ fn cgroup_cpu_stat(pid: i32) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_in_another_group_has_samples_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cpu.stat");
+        let values = |text: &str, quotas: &mut Quotas| -> Vec<(String, f64)> {
+            fs::write(&file, text).unwrap();
+            let named = |record| match record {
+                Record::Sample(sample) => (sample.name, sample.value),
+                other => panic!("{other:?}"),
+            };
+            quotas.sample(vec![file.clone()], "process7.", 0).into_iter().map(named).collect()
+        };
+        let is = |value: f64| [("process7.cgroup.nr_throttled".to_owned(), value)];
+        let mut quotas = Quotas::default();
+        assert_eq!(values("nr_throttled 0\n", &mut quotas), is(0.0));
+        assert_eq!(values("nr_throttled 0\n", &mut quotas), []);
+        assert_eq!(values("nr_throttled 4\n", &mut quotas), is(4.0));
+    }
 
     #[test]
     fn a_process_that_is_moved_has_what_its_groups_counted_meanwhile() {

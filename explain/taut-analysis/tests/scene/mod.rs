@@ -5,7 +5,7 @@
 use taut_analysis::{Analysis, Analyzer, Cause, Config, Error, ExplainOptions, Explained, RowSink};
 use taut_clock::Counter;
 use taut_recording::{
-    Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Record, Sample, StampBatch, Thread,
+    Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Object, Record, Sample, StampBatch, Thread,
 };
 
 pub mod server;
@@ -30,6 +30,7 @@ pub struct Scene {
     pub stamps: Vec<(i32, u64, u64, u32, Kind, u64)>,
     pub names: Vec<String>,
     pub threads: Vec<Thread>,
+    pub objects: Vec<Object>,
     pub lost: Vec<Lost>,
     pub samples: Vec<Sample>,
     pub info: Info,
@@ -106,6 +107,7 @@ impl Scene {
             analyzer.record(&Record::Name(Name { id, name: name.clone() }));
         }
         self.threads.iter().for_each(|thread| analyzer.record(&Record::Thread(thread.clone())));
+        self.objects.iter().for_each(|object| analyzer.record(&Record::Object(object.clone())));
         for (cpu, time_ns, event, flags, tid, args) in &self.events {
             analyzer.record(&Record::Kernel(KernelBatch {
                 cpu: *cpu,

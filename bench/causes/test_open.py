@@ -1,0 +1,42 @@
+"""What a loop's own log says of the run without the cause."""
+
+import importlib.util
+from pathlib import Path
+
+# Its name is that of a module of Python's.
+spec = importlib.util.spec_from_file_location("open_loops", Path(__file__).with_name("open.py"))
+open_loops = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(open_loops)
+
+Logged = open_loops.Logged
+
+
+def every(period_ns: int, usual_ns: int, delays: dict[int, int], count: int) -> list:
+    """The log of one thread that messages reach at once, with delays put in."""
+    log, free_ns = [], 0
+    for number in range(count):
+        due_ns = 1_000_000 + number * period_ns
+        taken_ns = max(due_ns, free_ns)
+        free_ns = taken_ns + usual_ns + delays.get(number, 0)
+        log.append(Logged(due_ns, taken_ns, free_ns, usual_ns))
+    return log
+
+
+def test_what_queued_behind_a_delay_moves_up() -> None:
+    log = every(1000, 400, {10: 5000}, 100)
+    assert max(message.total_ns for message in log) == 5400
+    assert open_loops.replayed(log, 1) == [400] * 100
+    assert open_loops.made_by_cause(log, [400] * 100) == 1.0
+
+
+def test_a_queue_that_the_load_makes_stays() -> None:
+    log = every(1000, 1100, {}, 100)
+    replay = open_loops.replayed(log, 1)
+    assert replay == [message.total_ns for message in log]
+    assert open_loops.made_by_cause(log, replay) == 0.0
+
+
+def test_stages_take_turns_on_their_cpu() -> None:
+    # The second message comes while the first one's stage runs: that goes on, and the next stage has both afterwards.
+    log = [Logged(due_ns, due_ns, due_ns + 200, 200) for due_ns in (0, 50, 1000)]
+    assert open_loops.replayed(log, 2) == [300, 350, 200]
