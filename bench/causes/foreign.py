@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs that nobody here wrote, as they come, and a cause that is put in from outside while they are recorded: a SCHED_FIFO hog, a CPU
+"""Programs of other people, as they come, and a cause that is put in from outside while they are recorded: a SCHED_FIFO hog, a CPU
 quota, a competitor of a program that chrt made idle, a file lock that another process holds, a pipe that nobody empties. The top cause of
 each program's late activations must be that cause, and where another process is behind it, it must be named.
 
@@ -371,7 +371,7 @@ def line(result: dict) -> str:
 def page(results: list[dict], beside: str) -> str:
     right = sum(result["is_right"] for result in results)
     programs = list(dict.fromkeys(result["program"] for result in results))
-    out = "# Causes from outside, and programs that nobody here wrote\n\n"
+    out = "# Causes from outside, and programs of other people\n\n"
     out += "Is a cause that comes from outside named in the recording of a program that knows nothing of taut?\n"
     out += f"In {right} of {len(results)} cases, of {len(programs)} programs: {', '.join(programs)}.\n\n"
     out += f"Made by `bench/causes/foreign.py` on {date.today()}: {machine()}, beside {beside}.\n"

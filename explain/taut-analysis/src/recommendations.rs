@@ -134,7 +134,7 @@ const RULES: &[Rule] = &[
         Cause::Unknown,
         "",
         "record kernel events: taut record as root or with CAP_PERFMON, or another tool's trace with its kernel part; where some were \
-         lost, a note of the recording says so",
+         lost, a note of the recording names them",
     ),
 ];
 
