@@ -36,7 +36,7 @@ pub use outside::Outside;
 pub use plan::{Plan, Setting, ThreadRule, Threads};
 pub use policy::Policy;
 pub use remedy::{Left, Permission, Remedy, Row, TABLE};
-pub use result::{Answer, Promising, Tuned};
+pub use result::{Answer, Change, Guarded, Promising, Recommended, Set, TailCause, Tuned};
 pub use search::{
     Attempt, CONFIRMING_TRIALS, Confirmed, FEWEST_TRIALS, Found, Guard, Measured, Problem, Settings, Stage, Standing,
     Tried, expected_trials, search,

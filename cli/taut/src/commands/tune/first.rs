@@ -1,18 +1,18 @@
 //! The first recording: the command as it is, what its slowest messages wait for, how fast it is.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, bail};
 use taut_analysis::{Analysis, Cause, Chain, Loop, LoopFound, SourceKind, probe_chain};
 use taut_gate::Void;
-use taut_tune::{Checked, Plan, Tuned};
+use taut_tune::{Checked, Plan, TailCause, Tuned};
 
 use super::{
     Args,
-    pace::{Other, Pace},
+    pace::{Other, Pace, START_S},
     trials::Trials,
 };
 
@@ -40,6 +40,8 @@ struct NoChain;
 pub struct First {
     pub analysis: Analysis,
     pub checked: Checked,
+    /// Time in handlers of devices' interrupts, by CPU.
+    pub interrupts_ns: BTreeMap<u16, u64>,
     /// Threads of the recorder.
     recorder: BTreeSet<i32>,
     /// Index of the chain to tune.
@@ -65,7 +67,7 @@ impl First {
             }
             first => first?,
         };
-        trials.count_from_start(first.chain().source == SourceKind::Wakes);
+        trials.count_from_start(first.pace().is_from_start);
         let chain = first.chain();
         let span_s = first.span_s();
         let per_s = chain.messages as f64 / span_s.max(1e-3);
@@ -77,7 +79,7 @@ impl First {
             return Ok(first);
         }
         let start_s = (first.took.as_secs_f64() - span_s).max(0.0);
-        First::once(trials, args, Duration::from_secs_f64(wanted_s + start_s.min(2.0)))
+        First::once(trials, args, Duration::from_secs_f64(wanted_s + start_s.min(START_S)))
     }
 
     fn once(trials: &mut Trials, args: &Args, length: Duration) -> Result<First> {
@@ -105,7 +107,17 @@ impl First {
             let chain = chosen(&analysis, &recorder, args)?;
             let reason = analysis.ending.as_ref().map(|ending| ending.reason.clone());
             let is_over = !matches!(reason.as_deref(), Some("duration" | "signal") | None);
-            return Ok(First { analysis, checked: ran.checked, recorder, chain, took, analysed, is_over });
+            let interrupts_ns = seen.interrupts_ns().clone();
+            return Ok(First {
+                analysis,
+                checked: ran.checked,
+                interrupts_ns,
+                recorder,
+                chain,
+                took,
+                analysed,
+                is_over,
+            });
         }
         unreachable!("the last failure ends the loop")
     }
@@ -152,6 +164,7 @@ impl First {
             messages: chain.messages,
             took: self.took,
             analysed: self.analysed,
+            is_from_start: chain.source == SourceKind::Wakes,
             is_over: self.is_over,
         }
     }
@@ -203,13 +216,18 @@ impl First {
     pub fn described(&self, args: &Args) -> Tuned {
         let chain = self.chain();
         let causes = chain.explained.causes.iter().filter(|share| share.tail_share >= 0.01);
+        let cause = |of: &taut_analysis::CauseShare| TailCause {
+            cause: of.cause.word().to_owned(),
+            detail: of.detail.clone(),
+            tail_share: of.tail_share,
+        };
         Tuned {
             command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             chain: chain.name.clone(),
             points: chain.points.iter().map(|point| point.name.clone()).collect(),
             deadline_ns: chain.deadline_ns,
             messages: chain.end_to_end.distribution.n,
-            causes: causes.map(|one| (one.cause.word().to_owned(), one.detail.clone(), one.tail_share)).collect(),
+            causes: causes.map(cause).collect(),
             is_restored: true,
             ..Tuned::default()
         }

@@ -12,7 +12,7 @@ use crate::output;
 /// Writes all of it.
 pub fn folder(folder: &Path, tuned: &Tuned) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| folder.shown())?;
-    for file in &tuned.files {
+    for file in tuned.files() {
         let path = folder.join(file.name);
         output::write(&file.text, Some(&path))?;
         if file.is_program {
