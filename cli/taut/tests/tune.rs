@@ -261,6 +261,40 @@ fn an_interrupt_ends_the_trial_and_says_what_is_known() {
     }
 }
 
+/// The sample of what `bench/tune/run --kills` does fifty times.
+#[test]
+fn a_tuner_that_is_killed_while_a_competitor_is_changed_leaves_it_as_it_was() {
+    let folder = Folder::new();
+    folder.build();
+    let cpus = std::fs::read_to_string("/proc/self/status").unwrap();
+    let cpus = cpus.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let cpu = cpus.trim().split(['-', ',']).next().unwrap();
+    let mut hog = Command::new("taskset").args(["-c", cpu, "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+    let before = nice(hog.id());
+    let options = ["--remedy", "lower-others", "--allow-changes", "--duration", "700ms", "--max-time", "10m"];
+    let command = ["--", "taskset", "-c", cpu, "./loop", "sound"];
+    let mut tune = folder.taut(&[&["tune", "--quiet"][..], &options, &command].concat());
+    let mut tune = tune.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ended = None;
+    until("the competitor's change", || {
+        ended = tune.try_wait().unwrap();
+        ended.is_some() || nice(hog.id()) == 19
+    });
+    tune.kill().unwrap();
+    let output = tune.wait_with_output().unwrap();
+    match ended {
+        // Without kernel events nobody knows who takes the CPU; without CAP_SYS_NICE nobody may change it.
+        Some(status) => {
+            let result = String::from_utf8_lossy(&output.stdout);
+            assert!(status.code() == Some(3) || result.contains("kernel events need"), "{result}{}", said(&output));
+            skip(Need::Perf, said(&output));
+        }
+        None => until("the restored competitor", || nice(hog.id()) == before && folder.journals().is_empty()),
+    }
+    hog.kill().unwrap();
+    hog.wait().unwrap();
+}
+
 #[test]
 fn a_tuner_that_is_killed_leaves_no_trial_running() {
     let folder = Folder::new();

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// A program starts within this; else what it does until its first message is its work.
+pub const START_S: f64 = 2.0;
+
 /// What must not become slower: a chain, or a loop that is part of none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Other {
@@ -39,6 +42,8 @@ pub struct Pace {
     pub took: Duration,
     /// To analyse it.
     pub analysed: Duration,
+    /// A trial's duration counts from its start, not from its first message.
+    pub is_from_start: bool,
     /// The command ended by itself.
     pub is_over: bool,
 }

@@ -1,6 +1,7 @@
 //! Trials of the command with and without remedies: each a run of its own, recorded, watched, and put back.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -13,14 +14,14 @@ use taut_stats::{
     compare::{Margin, Rule, Scale},
 };
 use taut_tune::{
-    CONFIRMING_TRIALS, Checked, FEWEST_TRIALS, Guard, Journal, Measured, Plan, Problem, Seen, Stage, Tuned,
+    CONFIRMING_TRIALS, Checked, FEWEST_TRIALS, Guard, Journal, Measured, Outside, Plan, Problem, Seen, Stage, Tuned,
     expected_trials,
 };
 
 use super::{
     super::gate::live::{Live, Program},
     Args,
-    pace::{Other, Pace},
+    pace::{Other, Pace, START_S},
 };
 use crate::{exit::Interrupted, input};
 
@@ -34,6 +35,8 @@ const SPARE: f64 = 1.25;
 const TOO_FEW: f64 = 0.5;
 /// The start fails so often: it is not fit to be compared with.
 const FAILURES_MAX: usize = 3;
+/// A remedy under which it fails so often is out. Once may be the program's own failure, or the machine's.
+const FAILURES_OF_REMEDY: usize = 2;
 const DROPPED: &str = "messages dropped";
 /// Names of threads that a plan must be in force for; beyond that it must be for all.
 const NAMES_MAX: usize = 16;
@@ -61,6 +64,10 @@ pub struct Trials {
     messages: Vec<u64>,
     ran: u64,
     start_failures: usize,
+    /// Changes that the kernel refuses: remedies go without them.
+    refused: Vec<Outside>,
+    /// Of each plan.
+    failures: BTreeMap<String, usize>,
     is_restored: bool,
     signal: Option<i32>,
     notes: Vec<String>,
@@ -104,6 +111,8 @@ impl Trials {
             messages: Vec::new(),
             ran: 0,
             start_failures: 0,
+            refused: Vec::new(),
+            failures: BTreeMap::new(),
             is_restored: true,
             signal: None,
             notes: Vec::new(),
@@ -200,7 +209,8 @@ impl Trials {
             // As long as what starting and ending it takes, where the time holds enough of such trials.
             let spare_s = (left_s / wanted - overhead_s) / each_s;
             let length_s = (needed * 1.1 / per_s).max(overhead_s.min(spare_s));
-            self.duration = Some(Duration::from_secs_f64((length_s * 10.0).ceil() / 10.0));
+            let start_s = if first.is_from_start { overhead_s.min(START_S) } else { 0.0 };
+            self.duration = Some(Duration::from_secs_f64(((start_s + length_s) * 10.0).ceil() / 10.0));
             self.trial_s = overhead_s + length_s * each_s;
         }
         Ok(())
@@ -237,6 +247,11 @@ impl Trials {
             guards.push(guard(format!("{name}: {lost}"), share));
         }
         guards
+    }
+
+    /// Changes that the kernel refused.
+    pub fn refused(&self) -> &[Outside] {
+        &self.refused
     }
 
     /// Said before the search.
@@ -278,7 +293,8 @@ impl Trials {
     /// One trial of a set of remedies; `None` when the stage has no time for it.
     pub fn run(&mut self, stage: Stage, plan: &Plan, name: &str) -> Result<Option<Measured>> {
         let elapsed_s = self.began.elapsed().as_secs_f64();
-        if self.signal.is_some() || elapsed_s + self.trial_s > self.limit_s(stage) {
+        // What is not as it was would be part of every further trial.
+        if self.signal.is_some() || !self.is_restored || elapsed_s + self.trial_s > self.limit_s(stage) {
             return Ok(None);
         }
         let what = if name.is_empty() { "as it is" } else { name };
@@ -306,19 +322,34 @@ impl Trials {
     }
 
     fn measured(&mut self, plan: &Plan) -> Result<Measured> {
-        let mut held = Vec::new();
+        let (mut held, mut applied, mut refused) = (Vec::new(), Vec::new(), None);
         for outside in &plan.outside {
+            if self.refused.contains(outside) {
+                continue;
+            }
             let Some(journal) = &mut self.journal else { bail!("{outside}: there is no journal") };
             match outside.apply(journal) {
-                Ok(file) => held.extend(file),
+                Ok(file) => {
+                    held.extend(file);
+                    applied.push(outside);
+                }
+                Err(error) if error.is_refused() => {
+                    self.note(format!("{error}; it stays as it is"));
+                    self.refused.push(outside.clone());
+                    refused.get_or_insert(error);
+                }
                 Err(error) => {
                     self.put_back();
                     return Ok(with_problem(Problem::NotInForce(error.to_string())));
                 }
             }
         }
+        if let (true, Some(error)) = (applied.is_empty(), refused) {
+            self.put_back();
+            return Ok(with_problem(Problem::NotInForce(error.to_string())));
+        }
         let ran = self.record(plan, self.duration);
-        let amiss = plan.outside.iter().find_map(|outside| Some(format!("{outside}: {}", outside.amiss()?)));
+        let amiss = applied.iter().find_map(|outside| Some(format!("{outside}: {}", outside.amiss()?)));
         drop(held);
         self.put_back();
         let ran = ran?;
@@ -335,7 +366,7 @@ impl Trials {
             Some(Void::Failed { .. }) if self.start_failures > 0 => {
                 return Ok(Measured { is_void: true, ..Measured::default() });
             }
-            Some(Void::Failed { failure }) => return Ok(with_problem(Problem::Failed(failure.to_string()))),
+            Some(Void::Failed { failure }) => return Ok(self.failed(plan, failure.to_string())),
             Some(void) if is_start || !matches!(void, Void::NotRecorded { .. }) => {
                 self.void(void);
                 return Ok(Measured { is_void: true, ..Measured::default() });
@@ -344,7 +375,7 @@ impl Trials {
             None => {}
         }
         let (analysis, seen) = match self.analyse() {
-            Err(_) if !is_start => return Ok(with_problem(Problem::Failed("it left no messages".into()))),
+            Err(_) if !is_start => return Ok(self.failed(plan, "it left no messages".into())),
             Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty { .. })) => {
                 return Ok(self.without_messages());
             }
@@ -358,7 +389,7 @@ impl Trials {
         let Ok(own) = trial(&self.chain) else {
             return Ok(match is_start {
                 true => self.without_messages(),
-                false => with_problem(Problem::Failed("it left no message of the chain".into())),
+                false => self.failed(plan, "it left no message of the chain".into()),
             });
         };
         if let Some(void) = &own.void {
@@ -370,7 +401,9 @@ impl Trials {
         }
         let (agreed, contradiction) = seen.check(plan, &ran.checked);
         let not_in_force = amiss.or_else(|| ran.checked.problem(plan, &self.names)).or(contradiction);
-        let problem = not_in_force.map(Problem::NotInForce).or_else(|| self.too_few(&own, is_start));
+        if let (None, false, Some(why)) = (&not_in_force, is_start, self.too_few(&own)) {
+            return Ok(self.failed(plan, why));
+        }
         let of = |figures: &TrialFigures| figures.get(self.tail);
         let mut guards = vec![
             own.way.total.p50,
@@ -397,7 +430,7 @@ impl Trials {
             missed: own.missed.or_else(|| overruns(&analysis, &self.chain)),
             guards,
             is_void: false,
-            problem,
+            problem: not_in_force.map(Problem::NotInForce),
             agreed,
         })
     }
@@ -408,17 +441,28 @@ impl Trials {
         Measured { is_void: true, ..Measured::default() }
     }
 
-    fn too_few(&self, trial: &Trial, is_start: bool) -> Option<Problem> {
+    /// A run of a remedy that failed.
+    fn failed(&mut self, plan: &Plan, why: String) -> Measured {
+        let failures = self.failures.entry(plan.to_string()).or_default();
+        *failures += 1;
+        match *failures {
+            FAILURES_OF_REMEDY.. => with_problem(Problem::Failed(why)),
+            _ => Measured { is_void: true, ..Measured::default() },
+        }
+    }
+
+    fn too_few(&self, trial: &Trial) -> Option<String> {
         let mut of_start = self.messages.clone();
         of_start.sort_unstable();
         let typical = *of_start.get(of_start.len() / 2)?;
-        let is_few = !is_start && (trial.messages as f64) < TOO_FEW * typical as f64;
-        is_few.then(|| Problem::Failed(format!("{} messages, without it {typical}", trial.messages)))
+        let is_few = (trial.messages as f64) < TOO_FEW * typical as f64;
+        is_few.then(|| format!("{} messages, without it {typical}", trial.messages))
     }
 
     fn put_back(&mut self) {
-        if let Some(Err(error)) = self.journal.as_mut().map(Journal::undo) {
-            self.is_restored = false;
+        let undone = self.journal.as_mut().map_or(Ok(()), Journal::undo);
+        self.is_restored = undone.is_ok();
+        if let Err(error) = undone {
             self.note(error.to_string());
         }
     }
