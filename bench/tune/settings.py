@@ -73,11 +73,11 @@ def threads() -> dict[str, str]:
     for task in pathlib.Path("/proc").glob("[0-9]*/task/[0-9]*"):
         try:
             # The name may have brackets in it.
-            words = (task / "stat").read_text().rpartition(")")[2].split()
+            words = (task / "stat").read_text(errors="replace").rpartition(")")[2].split()
             tid, started = int(task.name), words[19]
             scheduling = (os.sched_getscheduler(tid), os.sched_getparam(tid).sched_priority)
             nice, cpus = os.getpriority(os.PRIO_PROCESS, tid), sorted(os.sched_getaffinity(tid))
-            group = (task / "cgroup").read_text()
+            group = (task / "cgroup").read_text(errors="replace")
         except OSError:
             continue
         found[f"thread {tid} of {started}"] = f"policy {scheduling}, nice {nice}, CPU {cpus}, {group!r}"

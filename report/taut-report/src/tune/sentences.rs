@@ -116,7 +116,7 @@ pub(super) fn recommendation(tuned: &Tuned) -> Vec<String> {
     let Some(of) = &tuned.recommended else { return Vec::new() };
     let mut lines = vec![format!("{}.", of.text)];
     for remedy in tuned.remedies(&of.set) {
-        lines.push(format!("{}: costs {}; {}.", remedy.id, remedy.row.cost, remedy.row.undone));
+        lines.push(format!("Cost of {}: {}. Undo: {}.", remedy.id, remedy.row.cost, remedy.row.undone));
     }
     lines.extend(guards(of));
     lines

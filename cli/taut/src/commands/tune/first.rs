@@ -24,6 +24,8 @@ const WANTED: f64 = 2_000.0;
 const SHARE: f64 = 0.12;
 /// Of the time that other threads took, those with less than this share are left alone.
 const WEIGHTY: f64 = 0.1;
+/// From this share of the excess on, a quota is a cause of the tail.
+const THROTTLED: f64 = 0.05;
 /// A loop that ran less often may have been none.
 const ACTIVATIONS_MIN: u64 = 50;
 /// A command that fails so often is no command to tune.
@@ -156,6 +158,7 @@ impl First {
     pub fn pace(&self) -> Pace {
         let chain = self.chain();
         let threads = chain.points.iter().flat_map(|point| &point.threads);
+        let is_throttled = |of: &taut_analysis::CauseShare| of.cause == Cause::Throttled && of.tail_share >= THROTTLED;
         Pace {
             chain: chain.name.clone(),
             names: threads.filter_map(|name| Some(name.rsplit_once('/')?.0.to_owned())).collect(),
@@ -164,6 +167,7 @@ impl First {
             messages: chain.messages,
             took: self.took,
             analysed: self.analysed,
+            is_throttled: chain.explained.by_cause.iter().any(is_throttled),
             is_from_start: chain.source == SourceKind::Wakes,
             is_over: self.is_over,
         }

@@ -213,6 +213,7 @@ fn findings() -> Vec<taut_doctor::Finding> {
 
 fn tune(args: &Args) -> Result<Done> {
     let began = Instant::now();
+    written::is_possible(args.files.as_deref(), args.output.as_deref())?;
     let mut gating = config::load_gate(args.config.as_deref())?;
     gating.analysis.explain.worst = 0;
     gating.analysis.explain.sides = true;

@@ -42,6 +42,8 @@ pub struct Pace {
     pub took: Duration,
     /// To analyse it.
     pub analysed: Duration,
+    /// A quota takes the CPU from the program, and so from the probe beside it: a stall of the probe is none of the machine.
+    pub is_throttled: bool,
     /// A trial's duration counts from its start, not from its first message.
     pub is_from_start: bool,
     /// The command ended by itself.

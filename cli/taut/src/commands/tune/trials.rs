@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Analysis, Analyzer, Config, Loop};
-use taut_gate::{Statistic, Trial, TrialFigures, Void};
+use taut_gate::{Failure, Statistic, Trial, TrialFigures, TrialOptions, Void};
 use taut_stats::{
     Distribution,
     compare::{Margin, Rule, Scale},
@@ -58,12 +58,16 @@ pub struct Trials {
     trial_s: f64,
     tail: Statistic,
     chain: String,
+    /// Share of a trial for which the probe may stall.
+    stalled_max: f64,
     names: Vec<String>,
     protected: Vec<Other>,
     /// Messages of each run of the start.
     messages: Vec<u64>,
     ran: u64,
     start_failures: usize,
+    /// The program does not end well when it is stopped, as it is.
+    fails_at_stop: bool,
     /// Changes that the kernel refuses: remedies go without them.
     refused: Vec<Outside>,
     /// Of each plan.
@@ -106,11 +110,13 @@ impl Trials {
             trial_s: 0.0,
             tail: Statistic::P99,
             chain: String::new(),
+            stalled_max: TrialOptions::default().stalled_max,
             names: Vec::new(),
             protected: Vec::new(),
             messages: Vec::new(),
             ran: 0,
             start_failures: 0,
+            fails_at_stop: false,
             refused: Vec::new(),
             failures: BTreeMap::new(),
             is_restored: true,
@@ -157,7 +163,27 @@ impl Trials {
         let seed = self.seed.wrapping_add(self.ran);
         let void = self.live.record(&program, seed, &self.path(), duration);
         let checked = watched.end();
-        Ok(Ran { void: void?, checked })
+        let void = match void? {
+            Some(Void::Failed { failure }) if self.was_stopped() => self.at_its_stop(plan, failure),
+            void => void,
+        };
+        Ok(Ran { void, checked })
+    }
+
+    /// How the program ended when it was stopped says nothing of the run, where it ends so without a remedy, too: a node of rclpy that spins until
+    /// it is interrupted ends with an exception.
+    fn at_its_stop(&mut self, plan: &Plan, failure: Failure) -> Option<Void> {
+        if plan.is_empty() && !self.fails_at_stop {
+            self.fails_at_stop = true;
+            self.note(format!("without a remedy, too, the program fails when it is stopped: {}", failure.how));
+        }
+        (!self.fails_at_stop).then_some(Void::Failed { failure })
+    }
+
+    /// Whether the recorder ended the last run.
+    fn was_stopped(&self) -> bool {
+        let ending = || Some(taut_recording::read(&input::map(&self.path()).ok()?, &mut |_| {}).ok()?.ending?.reason);
+        ending().is_some_and(|reason| reason == "duration")
     }
 
     /// The recording of the last run, and what kernel events say of its threads.
@@ -180,6 +206,10 @@ impl Trials {
     /// Chooses the figure of the tail and the length of the trials, so that the time holds a search.
     pub fn choose(&mut self, first: &Pace, tuned: &Tuned, args: &Args) -> Result<()> {
         self.chain.clone_from(&first.chain);
+        if first.is_throttled {
+            self.stalled_max = 1.0;
+            self.note("the quota is the probe's, too: whether the machine stalled is not known".to_owned());
+        }
         self.protected = protected(first, args)?;
         let mut names = first.names.clone();
         names.sort();
@@ -382,8 +412,11 @@ impl Trials {
             read => read?,
         };
         let trial = |chain: &str| {
-            let wanted =
-                taut_gate::TrialOptions { chain: Some(chain.to_owned()), ..taut_gate::TrialOptions::default() };
+            let wanted = TrialOptions {
+                chain: Some(chain.to_owned()),
+                stalled_max: self.stalled_max,
+                ..TrialOptions::default()
+            };
             Trial::of(&self.chain, &analysis, &wanted)
         };
         let Ok(own) = trial(&self.chain) else {
