@@ -28,7 +28,17 @@ FILES = [
     "/sys/module/*/parameters/halt_poll*",
 ]
 # Of control groups.
-OF_GROUPS = {"cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.max", "cpu.shares", "cpu.weight", "cpuset.cpus", "cpuset.mems"}
+OF_GROUPS = {
+    "cpu.cfs_period_us",
+    "cpu.cfs_quota_us",
+    "cpu.max",
+    "cpu.shares",
+    "cpu.weight",
+    "cpuset.cpus",
+    "cpuset.mems",
+}
+# Controllers that schedule; version 2 names none.
+OF_SCHEDULING = {"", "cpu", "cpuset"}
 # They are no settings: the kernel counts in them, or reading them does something.
 NO_SETTINGS = {"ns_last_pid", "stat_refresh", "scaling_cur_freq"}
 AWAKE = pathlib.Path("/dev/cpu_dma_latency")
@@ -77,10 +87,11 @@ def threads() -> dict[str, str]:
             tid, started = int(task.name), words[19]
             scheduling = (os.sched_getscheduler(tid), os.sched_getparam(tid).sched_priority)
             nice, cpus = os.getpriority(os.PRIO_PROCESS, tid), sorted(os.sched_getaffinity(tid))
-            group = (task / "cgroup").read_text(errors="replace")
+            of = [line.split(":", 2) for line in (task / "cgroup").read_text(errors="replace").splitlines()]
+            group = [path for _, controllers, path in of if OF_SCHEDULING & set(controllers.split(","))]
         except OSError:
             continue
-        found[f"thread {tid} of {started}"] = f"policy {scheduling}, nice {nice}, CPU {cpus}, {group!r}"
+        found[f"thread {tid} of {started}"] = f"policy {scheduling}, nice {nice}, CPU {cpus}, groups {group}"
     return found
 
 

@@ -25,6 +25,7 @@ use taut_lab::Cpus;
 
 use crate::{
     Error, Identity,
+    family::family,
     scheduler::{self, Scheduling},
     setting_file::{read_setting, write_setting},
 };
@@ -155,31 +156,15 @@ fn undo_entries(entries: Vec<Entry>) -> (Vec<Entry>, Vec<(Entry, Error)>) {
 /// Threads and child processes that a process has started since then; none of a thread that is not its process's first.
 fn heirs(tid: i32, at: u64) -> Vec<i32> {
     let is_first = |process: &Process| process.status().is_ok_and(|status| status.tgid == tid);
-    let Some(process) = Process::new(tid).ok().filter(is_first) else { return Vec::new() };
-    let below = descendants(tid).into_iter().filter_map(|one| Process::new(one.number).ok());
-    let tasks =
-        std::iter::once(process).chain(below).flat_map(|process| process.tasks().into_iter().flatten().flatten());
-    tasks
+    if !Process::new(tid).is_ok_and(|process| is_first(&process)) {
+        return Vec::new();
+    }
+    let processes = family(tid, &BTreeSet::new()).into_iter().filter_map(|pid| Process::new(pid).ok());
+    processes
+        .flat_map(|process| process.tasks().into_iter().flatten().flatten())
         .filter(|task| task.tid != tid && task.stat().is_ok_and(|stat| stat.starttime >= at))
         .map(|task| task.tid)
         .collect()
-}
-
-fn descendants(of: i32) -> Vec<Identity> {
-    let all = procfs::process::all_processes().into_iter().flatten().flatten();
-    let parents: Vec<(i32, i32)> = all.filter_map(|process| Some((process.pid, process.stat().ok()?.ppid))).collect();
-    let mut family = BTreeSet::from([of]);
-    loop {
-        let more: Vec<i32> = parents
-            .iter()
-            .filter(|(pid, up)| family.contains(up) && !family.contains(pid))
-            .map(|(pid, _)| *pid)
-            .collect();
-        if more.is_empty() {
-            return family.into_iter().filter(|pid| *pid != of).filter_map(Identity::of).collect();
-        }
-        family.extend(more);
-    }
 }
 
 /// What came of undoing.

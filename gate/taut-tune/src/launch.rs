@@ -14,7 +14,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Plan, Setting, python, scheduler, threads::children};
+use crate::{Error, Plan, Setting, family::children, python, scheduler};
 
 /// What a trial is started with; written for [`launch`] by the process that runs the search.
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 mod candidates;
 mod error;
 mod facts;
+mod family;
 mod files;
 mod identity;
 mod journal;

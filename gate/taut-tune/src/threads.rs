@@ -16,6 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     Error, Identity, Plan, Setting, ThreadRule,
+    family::family,
     launch::Launch,
     python,
     scheduler::{self, Scheduling},
@@ -195,25 +196,6 @@ impl Look {
     }
 }
 
-/// A process and what it has started, without these.
-fn family(first: i32, foreign: &BTreeSet<i32>) -> Vec<i32> {
-    let mut all = vec![first];
-    let mut at = 0;
-    while at < all.len() {
-        all.extend(children(all[at]).into_iter().filter(|pid| !foreign.contains(pid)));
-        at += 1;
-    }
-    all
-}
-
-/// What a process has started.
-pub(crate) fn children(pid: i32) -> Vec<i32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-    let number = |word: &str| word.parse::<i32>().ok();
-    tasks.flat_map(|task| of(task).split_whitespace().filter_map(number).collect::<Vec<_>>()).collect()
-}
-
 fn apply(rule: &ThreadRule, tid: i32) -> std::io::Result<()> {
     if let Some(cpus) = &rule.cpus {
         scheduler::place(tid, cpus)?;
@@ -300,7 +282,7 @@ mod tests {
     use taut_lab::Cpus;
 
     use super::*;
-    use crate::Threads;
+    use crate::{Threads, family::children};
 
     fn until(what: &str, mut is: impl FnMut() -> bool) {
         let began = Instant::now();

@@ -37,6 +37,8 @@ const TOO_FEW: f64 = 0.5;
 const FAILURES_MAX: usize = 3;
 /// A remedy under which it fails so often is out. Once may be the program's own failure, or the machine's.
 const FAILURES_OF_REMEDY: usize = 2;
+/// How a recording says that the recorder ended the program.
+const STOPPED: &str = "duration";
 const DROPPED: &str = "messages dropped";
 /// Names of threads that a plan must be in force for; beyond that it must be for all.
 const NAMES_MAX: usize = 16;
@@ -183,7 +185,7 @@ impl Trials {
     /// Whether the recorder ended the last run.
     fn was_stopped(&self) -> bool {
         let ending = || Some(taut_recording::read(&input::map(&self.path()).ok()?, &mut |_| {}).ok()?.ending?.reason);
-        ending().is_some_and(|reason| reason == "duration")
+        ending().is_some_and(|reason| reason == STOPPED)
     }
 
     /// The recording of the last run, and what kernel events say of its threads.
@@ -198,7 +200,12 @@ impl Trials {
             })?;
             let damage = contents.damage.iter().map(ToString::to_string).collect();
             let length = bytes.len() as u64;
-            Ok((analyzer.finish(contents.info, contents.ending, damage, length)?, seen))
+            let mut ending = contents.ending;
+            // How it ended then is no failure of the run.
+            if let Some(ending) = ending.as_mut().filter(|ending| self.fails_at_stop && ending.reason == STOPPED) {
+                ending.exit_code = None;
+            }
+            Ok((analyzer.finish(contents.info, ending, damage, length)?, seen))
         };
         read().with_context(|| format!("a run of {}", self.words()))
     }
