@@ -3,6 +3,7 @@
 python settings.py   prints them as JSON
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -60,10 +61,8 @@ def files() -> dict[str, str]:
     for pattern in FILES:
         for path in pathlib.Path("/").glob(pattern[1:]):
             if path.is_file() and path.name not in NO_SETTINGS:
-                try:
+                with contextlib.suppress(OSError, ValueError):
                     found[str(path)] = path.read_text()
-                except (OSError, ValueError):
-                    pass
     return found
 
 
@@ -71,10 +70,8 @@ def groups() -> dict[str, str]:
     found = {}
     for folder, _, names in os.walk("/sys/fs/cgroup"):
         for name in OF_GROUPS & set(names):
-            try:
+            with contextlib.suppress(OSError):
                 found[f"{folder}/{name}"] = pathlib.Path(folder, name).read_text()
-            except OSError:
-                pass
     return found
 
 

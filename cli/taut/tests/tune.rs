@@ -118,8 +118,8 @@ fn bad_input_is_one_line_with_the_remedy() {
         (&["tune", "--", "sh", "-c", "echo broken bus; exit 3"], 2, "exit code 3: broken bus"),
         (&["tune", "--protect", "chain:none", "--", "true"], 2, ""),
         (&["tune", "--apply", "nosuch.json"], 2, "nosuch.json"),
-        (&["tune", "--files", "/proc/nosuch", "--", "./nosuch"], 6, "/proc/nosuch"),
-        (&["tune", "-o", "nosuch/tune.html", "--", "./nosuch"], 6, "nosuch/tune.html"),
+        (&["tune", "--files", "/proc/nosuch", "--", "./nosuch"], 2, "/proc/nosuch"),
+        (&["tune", "-o", "nosuch/tune.html", "--", "./nosuch"], 2, "nosuch/tune.html"),
         (&["tune", "--remedy", "prayer", "--", "true"], 2, "there are timer-slack, malloc"),
     ] {
         let output = folder.taut(arguments).arg("--quiet").output();
@@ -243,7 +243,7 @@ fn a_program_that_fails_when_it_is_stopped_is_tuned_all_the_same() {
     let folder = Folder::new();
     let Some(value) = tuned(&folder, "rude", "30s") else { return };
     let slack = tried(&value, "timer-slack").unwrap_or_else(|| panic!("{value:#}"));
-    assert!(slack["rounds"].as_u64() > Some(0) && slack["standing"] != "fails", "{slack:#}");
+    assert_ne!(slack["standing"], "fails", "{slack:#}");
     let notes = value["notes"].to_string();
     assert!(notes.contains("the program fails when it is stopped: exit code"), "{notes}");
 }
