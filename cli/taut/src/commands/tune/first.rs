@@ -165,6 +165,7 @@ impl First {
             others: self.others_to_protect(),
             span_s: self.span_s(),
             messages: chain.messages,
+            latencies_ns: chain.series.iter().map(|(_, latency_ns)| *latency_ns).collect(),
             took: self.took,
             analysed: self.analysed,
             is_throttled: chain.explained.by_cause.iter().any(is_throttled),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use taut_stats::Distribution;
+
 /// A program starts within this; else what it does until its first message is its work.
 pub const START_S: f64 = 2.0;
 
@@ -38,6 +40,8 @@ pub struct Pace {
     /// From the first to the last message.
     pub span_s: f64,
     pub messages: u64,
+    /// Of each message, in the order of their starts.
+    pub latencies_ns: Vec<u64>,
     /// To record it.
     pub took: Duration,
     /// To analyse it.
@@ -48,4 +52,14 @@ pub struct Pace {
     pub is_from_start: bool,
     /// The command ended by itself.
     pub is_over: bool,
+}
+
+impl Pace {
+    /// The distribution in a trial of so many messages: what is late together is one burst of few, and says less than its messages do.
+    pub fn of_messages(&self, messages: f64) -> Distribution {
+        let part = &self.latencies_ns[self.latencies_ns.len().saturating_sub(messages as usize)..];
+        let mut sorted = part.to_vec();
+        sorted.sort_unstable();
+        Distribution::of(part, &sorted)
+    }
 }

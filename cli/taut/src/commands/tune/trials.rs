@@ -27,6 +27,10 @@ use crate::{exit::Interrupted, input};
 
 /// Figures of the tail, the rarest first, with the messages that a trial needs for each.
 const TAILS: [(Statistic, f64); 3] = [(Statistic::P99, 1_500.0), (Statistic::P95, 300.0), (Statistic::P90, 150.0)];
+/// Steps in which the messages are looked for that carry a figure.
+const LONGER: f64 = 1.25;
+/// A trial is so many times longer, so that none falls short.
+const LONG_ENOUGH: f64 = 1.1;
 /// A stage may take this share of the search's time.
 const SHARES: [(Stage, f64); 3] = [(Stage::Singles, 0.4), (Stage::Pairs, 0.5), (Stage::Confirm, 1.0)];
 /// A search that lacked time is given its expected one with this to spare.
@@ -230,7 +234,12 @@ impl Trials {
         self.searching = self.began.elapsed();
         let left_s = self.max_time.saturating_sub(self.searching).as_secs_f64();
         let wanted = expected_trials(tuned.remedies.len(), usize::MAX / 2) as f64;
-        let carried = |messages: f64| TAILS.iter().find(|(_, needed)| messages >= *needed).unwrap_or(&TAILS[2]).0;
+        let mut tails: Vec<(Statistic, f64)> = TAILS.into_iter().filter_map(|of| carrying(of, first)).collect();
+        if tails.is_empty() {
+            tails.push(TAILS[2]);
+        }
+        let last = tails[tails.len() - 1];
+        let carried = |messages: f64| tails.iter().find(|(_, needed)| messages >= *needed).unwrap_or(&last).0;
         if first.is_over {
             self.duration = None;
             self.trial_s = (first.took + first.analysed).as_secs_f64();
@@ -239,13 +248,14 @@ impl Trials {
             self.trial_s = overhead_s + duration.as_secs_f64() * each_s;
             self.tail = carried(duration.as_secs_f64() * per_s * 0.95);
         } else {
-            let fits =
-                |(_, needed): &&(Statistic, f64)| (overhead_s + needed * 1.1 / per_s * each_s) * wanted <= left_s;
-            let (tail, needed) = TAILS.iter().find(fits).unwrap_or(&TAILS[2]);
+            let fits = |(_, needed): &&(Statistic, f64)| {
+                (overhead_s + needed * LONG_ENOUGH / per_s * each_s) * wanted <= left_s
+            };
+            let (tail, needed) = tails.iter().find(fits).unwrap_or(&last);
             self.tail = *tail;
             // As long as what starting and ending it takes, where the time holds enough of such trials.
             let spare_s = (left_s / wanted - overhead_s) / each_s;
-            let length_s = (needed * 1.1 / per_s).max(overhead_s.min(spare_s));
+            let length_s = (needed * LONG_ENOUGH / per_s).max(overhead_s.min(spare_s));
             let start_s = if first.is_from_start { overhead_s.min(START_S) } else { 0.0 };
             self.duration = Some(Duration::from_secs_f64(((start_s + length_s) * 10.0).ceil() / 10.0));
             self.trial_s = overhead_s + length_s * each_s;
@@ -543,6 +553,14 @@ impl Trials {
 
 fn with_problem(problem: Problem) -> Measured {
     Measured { problem: Some(problem), ..Measured::default() }
+}
+
+/// With the messages that a trial needs for it by the first recording: more where many are late together. `None` where that does not carry it.
+fn carrying((tail, least): (Statistic, f64), first: &Pace) -> Option<(Statistic, f64)> {
+    let messages = std::iter::successors(Some(least), |messages| Some(messages * LONGER));
+    let mut messages = messages.take_while(|messages| *messages <= first.latencies_ns.len() as f64);
+    let needed = messages.find(|messages| of_distribution(tail, &first.of_messages(*messages)).is_some())?;
+    Some((tail, needed))
 }
 
 /// Of a loop's activations, the share that was not done at the next release.
