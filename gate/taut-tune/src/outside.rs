@@ -121,6 +121,12 @@ impl Outside {
         }
     }
 
+    /// Whether it gives the program CPU time that a quota kept from it.
+    pub fn lifts_quota(&self) -> bool {
+        let is_quota = |path: &PathBuf| path.ends_with("cpu.max") || path.ends_with("cpu.cfs_quota_us");
+        matches!(self, Outside::Write { path, .. } if is_quota(path))
+    }
+
     /// As command lines; other processes by their names, since their numbers are of today. All processes of a name are meant.
     pub fn command(&self) -> String {
         // One that ends meanwhile, or may not be changed, must not keep the command from its start.
@@ -234,6 +240,8 @@ mod tests {
             Outside::Move { processes: vec![who.clone()], cpus: one.clone() },
             Outside::Write { path: file.clone(), value: "three".into() },
         ];
+        assert!(!changes.iter().any(Outside::lifts_quota));
+        assert!(Outside::Write { path: "/sys/fs/cgroup/robot/cpu.max".into(), value: "max".into() }.lifts_quota());
         for change in &changes {
             assert!(change.apply(&mut journal).unwrap().is_none());
             assert_eq!(change.amiss(), None, "{change}");

@@ -457,7 +457,9 @@ impl Trials {
         let of = |figures: &TrialFigures| figures.get(self.tail);
         let mut guards = vec![
             own.way.total.p50,
-            (own.messages > 0).then(|| ran.checked.cpu_s / own.messages as f64),
+            // What a quota kept from the program is no cost of lifting it.
+            (own.messages > 0 && !plan.outside.iter().any(Outside::lifts_quota))
+                .then(|| ran.checked.cpu_s / own.messages as f64),
             (own.messages > 1).then(|| own.active_s / own.messages as f64),
             Some(own.dropped),
         ];
