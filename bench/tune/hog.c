@@ -1,9 +1,12 @@
-/* Takes a CPU for BUSY_US and rests for REST_US, again and again, for SECONDS at most. usage: hog BUSY_US REST_US SECONDS */
+/* Takes a CPU for BUSY_US and rests for REST_US, again and again, for SECONDS at most. With FLOOD it sends packets to itself meanwhile, that nobody
+ * reads. usage: hog BUSY_US REST_US SECONDS [FLOOD] */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,13 +17,20 @@ static uint64_t now_ns(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 4) return fprintf(stderr, "usage: hog BUSY_US REST_US SECONDS\n"), 2;
+  if (argc < 4) return fprintf(stderr, "usage: hog BUSY_US REST_US SECONDS [FLOOD]\n"), 2;
   prctl(PR_SET_NAME, "hog");
   const uint64_t busy_ns = strtoull(argv[1], NULL, 10) * 1000u;
   const uint64_t end = now_ns() + (uint64_t)(strtod(argv[3], NULL) * 1e9);
+  const int to = argc > 4 ? socket(AF_INET, SOCK_DGRAM, 0) : -1;
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof at;
+  if (to >= 0 && (bind(to, (struct sockaddr *)&at, size) != 0 || getsockname(to, (struct sockaddr *)&at, &size) != 0)) return perror("hog"), 2;
+  static char packet[64];
   while (now_ns() < end) {
     const uint64_t begin = now_ns();
-    while (now_ns() - begin < busy_ns) {}
+    while (now_ns() - begin < busy_ns) {
+      if (to >= 0) sendto(to, packet, sizeof packet, MSG_DONTWAIT, (struct sockaddr *)&at, size);
+    }
     usleep((useconds_t)strtoul(argv[2], NULL, 10));
   }
   return 0;

@@ -13,15 +13,18 @@ use taut_skip::{Need, skip};
 mod folder;
 use folder::{Folder, until};
 
-/// A loop of 500 Hz that sleeps relative to its due time. With "brittle" it fails where its timer slack is 1 ns.
+/// A loop of 500 Hz that sleeps relative to its due time. With "brittle" it fails where its timer slack is 1 ns, with "rude" when it is stopped.
 const LOOP: &str = r#"
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 #include "taut.h"
+static void fail(int signal) { _exit(signal); }
 int main(int argc, char **argv) {
+  if (argc > 1 && strcmp(argv[1], "rude") == 0) signal(SIGTERM, fail), signal(SIGINT, fail);
   if (argc > 1 && strcmp(argv[1], "brittle") == 0 && prctl(PR_GET_TIMERSLACK) == 1) return 9;
   FILE *pid = fopen("pid", "w");
   fprintf(pid, "%d\n", getpid());
@@ -115,6 +118,8 @@ fn bad_input_is_one_line_with_the_remedy() {
         (&["tune", "--", "sh", "-c", "echo broken bus; exit 3"], 2, "exit code 3: broken bus"),
         (&["tune", "--protect", "chain:none", "--", "true"], 2, ""),
         (&["tune", "--apply", "nosuch.json"], 2, "nosuch.json"),
+        (&["tune", "--files", "/proc/nosuch", "--", "./nosuch"], 2, "/proc/nosuch"),
+        (&["tune", "-o", "nosuch/tune.html", "--", "./nosuch"], 2, "nosuch/tune.html"),
         (&["tune", "--remedy", "prayer", "--", "true"], 2, "there are timer-slack, malloc"),
     ] {
         let output = folder.taut(arguments).arg("--quiet").output();
@@ -232,6 +237,17 @@ fn a_remedy_is_tried_found_in_force_and_written_down() {
     assert!(!Path::new("/proc").join(pid.to_string()).exists(), "{pid} goes on");
 }
 
+/// As a node of rclpy that spins until it is interrupted.
+#[test]
+fn a_program_that_fails_when_it_is_stopped_is_tuned_all_the_same() {
+    let folder = Folder::new();
+    let Some(value) = tuned(&folder, "rude", "30s") else { return };
+    let slack = tried(&value, "timer-slack").unwrap_or_else(|| panic!("{value:#}"));
+    assert_ne!(slack["standing"], "fails", "{slack:#}");
+    let notes = value["notes"].to_string();
+    assert!(notes.contains("the program fails when it is stopped: exit code"), "{notes}");
+}
+
 #[test]
 fn a_remedy_under_which_the_program_fails_is_out() {
     let folder = Folder::new();
@@ -258,6 +274,51 @@ fn an_interrupt_ends_the_trial_and_says_what_is_known() {
         let pid = folder.read("pid");
         assert!(!Path::new("/proc").join(pid.trim()).exists(), "{pid} goes on");
         assert!(folder.journals().is_empty());
+    }
+}
+
+fn cpus(pid: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
+}
+
+/// The sample of what `bench/tune/run --kills` does fifty times.
+#[test]
+fn a_tuner_that_is_killed_while_a_competitor_is_moved_leaves_it_where_it_was() {
+    let folder = Folder::new();
+    folder.build();
+    let all = cpus(std::process::id());
+    let last = all.rsplit(['-', ',']).next().unwrap();
+    // Above every ordinary thread of its CPU, half of the time: it is what the loop waits for.
+    let busy = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; sleep 0.02; done";
+    let hog = ["-f", "80", "taskset", "-c", last, "sh", "-c", busy];
+    let mut hog = Command::new("chrt").args(hog).stderr(Stdio::null()).spawn().unwrap();
+    let comm = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    until("the competitor", || comm(hog.id()) == "sh\n" || hog.try_wait().unwrap().is_some());
+    if hog.try_wait().unwrap().is_some() || all == last {
+        return skip(Need::Settings, "a competitor on one of several CPUs needs a real-time policy");
+    }
+    let options = ["--remedy", "move-others", "--allow-changes", "--duration", "700ms", "--max-time", "10m"];
+    let command = ["--", "taskset", "-c", last, "./loop", "sound"];
+    let mut tune = folder.taut(&[&["tune", "--quiet"][..], &options, &command].concat());
+    let mut tune = tune.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ended = None;
+    until("the competitor's change", || {
+        ended = tune.try_wait().unwrap();
+        ended.is_some() || cpus(hog.id()) != last
+    });
+    tune.kill().unwrap();
+    let output = tune.wait_with_output().unwrap();
+    if ended.is_none() {
+        until("the restored competitor", || cpus(hog.id()) == last && folder.journals().is_empty());
+    }
+    hog.kill().unwrap();
+    hog.wait().unwrap();
+    if let Some(status) = ended {
+        // Without kernel events nobody knows who takes the CPU; without CAP_SYS_NICE nobody may move it; on a busy machine others take it, too.
+        let result = String::from_utf8_lossy(&output.stdout);
+        assert!(status.code() == Some(3) || !result.contains(" by sh/"), "{result}{}", said(&output));
+        skip(Need::Perf, said(&output));
     }
 }
 

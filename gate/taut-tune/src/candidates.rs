@@ -32,6 +32,27 @@ const KEPT_BYTES: u64 = 256 << 20;
 const COLLECTING: [&str; 2] = ["collect-later", "freeze-collected"];
 /// Checks of `taut doctor` that are about the loop's CPU.
 pub const OF_LOOP_CPU: [&str; 4] = ["irq-affinity", "default-irq-affinity", "workqueues", "timer-migration"];
+/// What ROS 2 has no setting for outside a node's code and its launch file: name, the causes that it would answer, what it is, and why it is not tried.
+const IN_NODES: [(&str, &[Cause], &str, &str); 3] = [
+    (
+        "ros2-groups",
+        &[Cause::Executor],
+        "callbacks in groups of their own",
+        "ROS 2 has no parameter for callback groups: they are chosen in the node's code",
+    ),
+    (
+        "ros2-intra-process",
+        &[Cause::Io, Cause::Queued, Cause::Syscall],
+        "messages between nodes of one process without the middleware",
+        "it is chosen where the nodes are loaded: use_intra_process_comms",
+    ),
+    (
+        "ros2-depth",
+        &[Cause::Queued],
+        "a shorter queue of a subscription",
+        "it only loses the messages that wait; a node that permits it has the parameter qos_overrides.TOPIC.subscription.depth",
+    ),
+];
 /// At most so many threads are named by their own rule.
 const NAMES_MAX: usize = 16;
 
@@ -104,6 +125,13 @@ pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts, asked: &[String])
             }
         }
     }
+    for (id, causes, title, why) in IN_NODES.into_iter().filter(|_| has_ros && asked.is_empty()) {
+        let causes = context.answered(causes);
+        let gain = causes.iter().map(|cause| context.gain(*cause)).sum::<f64>().min(0.99);
+        if !causes.is_empty() {
+            found.left.push(Left { id: id.into(), title: title.into(), why: why.into(), grant: None, gain });
+        }
+    }
     found.remedies.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.row.rank.cmp(&b.row.rank)));
     found.left.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     found
@@ -121,6 +149,9 @@ const ALLOW_GRANT: &str = "add --allow-changes";
 const NICE: &str = "CAP_SYS_NICE is missing";
 const LOCK_WITHIN: &str = "mlockall acts on the calling process only: call mlockall(MCL_CURRENT | MCL_FUTURE) in the program, and touch \
                            what it will use before the loop starts";
+
+const CONTAINER: &str = "a C++ node's executor is chosen in its main, or by the container that loads it: try component_container_mt or \
+                         component_container_isolated in the launch file";
 
 /// Names of the threads that stamp a chain, or that its loop runs in.
 fn names(chain: &Chain) -> Vec<String> {
@@ -209,6 +240,8 @@ impl Context<'_> {
             "ros2-udp" if self.has_fast_dds() => Ok(ros2::udp()),
             "ros2-publication" if self.has_fast_dds() => Ok(ros2::asynchronous()),
             "ros2-executor" if self.has_ros && self.facts.is_python => setting(Setting::EventsExecutor),
+            "ros2-threads" if self.has_ros && self.facts.is_python => setting(Setting::ThreadedExecutor),
+            "ros2-threads" if self.has_ros => Err(No::Because(CONTAINER.to_owned())),
             "ros2-middleware" if self.has_ros => {
                 let (prefixes, used) = &self.facts.ros2;
                 ros2::other_middleware(prefixes, used).ok_or(No::Silent)
@@ -281,12 +314,16 @@ impl Context<'_> {
         }
     }
 
-    /// Away from processes that are bound to some of the CPUs; and the chain's threads apart from the program's other ones.
+    /// Away from processes that are bound to some of the CPUs, and from the CPUs that serve interrupts, where these are a cause; and the chain's
+    /// threads apart from the program's other ones.
     fn place(&self) -> Offer {
         let all = &self.facts.cpus;
         let bound = |other: &Thread| other.cpus.clone().filter(|cpus| !cpus.contain(all) && !other.is_kernel);
-        let bound: Vec<u32> =
+        let mut bound: Vec<u32> =
             self.facts.others.iter().filter_map(bound).flat_map(|cpus| cpus.iter().collect::<Vec<_>>()).collect();
+        if self.matters(Cause::Irq) {
+            bound.extend(&self.facts.interrupted);
+        }
         let free: Vec<u32> = all.iter().filter(|cpu| !bound.contains(cpu)).collect();
         let own: Vec<String> =
             self.facts.others.iter().filter(|other| other.is_own).map(|other| other.name.clone()).collect();
@@ -482,6 +519,7 @@ mod tests {
             others: Vec::new(),
             own: vec!["loop".into()],
             period_ns: None,
+            interrupted: Vec::new(),
             is_python: false,
             free_threaded: None,
             huge_pages: String::new(),
@@ -691,6 +729,19 @@ mod tests {
     }
 
     #[test]
+    fn interrupts_of_one_cpu_are_avoided_where_they_are_a_cause() {
+        let interrupted = Facts { interrupted: vec![1], ..facts() };
+        let found = candidates(&chain(&[(Cause::Irq, "softirq NET_RX", 0.6)]), false, &interrupted, &[]);
+        assert_eq!(
+            found.remedies.iter().map(|one| one.plan.to_string()).collect::<Vec<_>>(),
+            ["CPU 0 for all threads"]
+        );
+        assert!(ids(&chain(&[(Cause::Lock, "", 0.9)]), &interrupted).is_empty());
+        // Where each CPU serves its share, there is none to go to.
+        assert!(ids(&chain(&[(Cause::Irq, "softirq NET_RX", 0.6)]), &facts()).is_empty());
+    }
+
+    #[test]
     fn a_groups_weight_is_raised_only_against_another_group() {
         let chain = chain(&[(Cause::Preempted, "by hog/99", 0.9)]);
         let weights = vec![("/sys/fs/cgroup/robot/cpu.weight".into(), "10000".into())];
@@ -709,8 +760,19 @@ mod tests {
             found.remedies.into_iter().map(|one| one.id).collect::<Vec<_>>()
         };
         assert_eq!(of("", true), ["ros2-transport", "ros2-udp"]);
+        let left = candidates(&chain, true, &facts(), &[]).left;
+        let left: Vec<&str> = left.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(left, ["ros2-intra-process", "ros2-depth"]);
         let asked = candidates(&chain, true, &Facts { is_python: true, ..facts() }, &["ros2-executor".to_owned()]);
         assert_eq!(asked.remedies[0].plan.settings, [Setting::EventsExecutor], "only on request");
+        let busy = self::chain(&[(Cause::Executor, "", 0.9)]);
+        let python = candidates(&busy, true, &Facts { is_python: true, ..facts() }, &[]);
+        assert_eq!(python.remedies[0].plan.settings, [Setting::ThreadedExecutor]);
+        let left = candidates(&busy, true, &facts(), &[]).left;
+        assert!(
+            left.iter().any(|one| one.id == "ros2-threads" && one.why.contains("component_container_mt")),
+            "{left:?}"
+        );
         assert_eq!(of("rmw_fastrtps_cpp", false), ["ros2-transport", "ros2-udp"]);
         assert!(of("rmw_cyclonedds_cpp", false).is_empty());
     }

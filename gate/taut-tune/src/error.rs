@@ -58,6 +58,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// The kernel refuses a value for a file, as it does for interrupts that it manages itself.
+    pub fn is_refused(&self) -> bool {
+        let refusals = [libc::EPERM, libc::EIO];
+        matches!(self, Error::File { source, .. } if source.raw_os_error().is_some_and(|code| refusals.contains(&code)))
+    }
+
     /// For `map_err` on a file's error.
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();

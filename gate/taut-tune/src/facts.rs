@@ -1,6 +1,9 @@
 //! What is known of the machine and of what this user may do, read once before the search.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use procfs::process::{LimitValue, Process};
 use rustix::fs::{Access, access};
@@ -12,11 +15,15 @@ use crate::{Identity, Outside, python, scheduler, setting_file::read_setting};
 
 /// CAP_SYS_NICE.
 const SYS_NICE: u64 = 1 << 23;
+/// For priorities, and for what the recorder names for kernel events.
+const CAPABILITIES: &str = "cap_sys_nice,cap_sys_admin,cap_perfmon,cap_dac_override,cap_ipc_lock";
 /// Of `/proc/PID/stat`'s flags: a kernel thread.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 /// The same: its CPUs cannot be changed.
 const BOUND: u32 = 0x0400_0000;
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+/// A CPU that has so many times its even share of the interrupts' time serves most of them.
+const MOST: f64 = 1.5;
 /// The first process of a machine or container.
 const FIRST: i32 = 1;
 /// Findings whose remedy is a value for a file, and the cause that it is against.
@@ -62,6 +69,8 @@ pub struct Facts {
     pub own: Vec<String>,
     /// The period of the chain's loop.
     pub period_ns: Option<u64>,
+    /// CPUs that serve most of the devices' interrupts.
+    pub interrupted: Vec<u32>,
     /// Whether the program is a Python interpreter.
     pub is_python: bool,
     /// A free-threaded interpreter that can run the command.
@@ -124,12 +133,13 @@ impl Facts {
             others: Vec::new(),
             own: Vec::new(),
             period_ns: None,
+            interrupted: Vec::new(),
             is_python: false,
             free_threaded: None,
             huge_pages: read_setting(Path::new(HUGE_PAGES)).unwrap_or_default(),
             tunables: variable("GLIBC_TUNABLES"),
             ros2: (variable("AMENT_PREFIX_PATH"), variable("RMW_IMPLEMENTATION")),
-            grant: format!("sudo setcap cap_sys_nice,cap_perfmon+ep {}", taut.display()),
+            grant: format!("sudo setcap {CAPABILITIES}+ep {}", taut.display()),
         }
     }
 
@@ -139,8 +149,18 @@ impl Facts {
         self
     }
 
-    /// Adds what a first run showed: names of its threads, and those that took its CPUs, "comm/tid" each; and the period of its loop.
-    pub fn of_program(mut self, own: Vec<String>, others: &[String], period_ns: Option<u64>) -> Facts {
+    /// Adds what a first run showed: names of its threads, and those that took its CPUs, "comm/tid" each; the period of its loop; and the time
+    /// in interrupts by CPU.
+    pub fn of_program(
+        mut self,
+        own: Vec<String>,
+        others: &[String],
+        period_ns: Option<u64>,
+        interrupts_ns: &BTreeMap<u16, u64>,
+    ) -> Facts {
+        let even_ns = interrupts_ns.values().sum::<u64>() as f64 / self.cpus.count().max(1) as f64;
+        let is_most = |(_, ns): &(&u16, &u64)| **ns as f64 >= MOST * even_ns && **ns > 0;
+        self.interrupted = interrupts_ns.iter().filter(is_most).map(|(cpu, _)| u32::from(*cpu)).collect();
         self.is_python = own.iter().any(|name| name.starts_with("python"));
         self.others = others.iter().filter_map(|name| thread(name, &own)).collect();
         self.own = own;

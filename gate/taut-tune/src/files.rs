@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::{Outside, Plan, Policy, Remedy, Setting, ThreadRule, Threads, python};
 
 /// A file to write, with what it is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "File")]
 pub struct Written {
     /// Its name.
     pub name: &'static str,
@@ -14,6 +18,7 @@ pub struct Written {
     /// Its text.
     pub text: String,
     /// Whether it is a program.
+    #[serde(skip)]
     pub is_program: bool,
 }
 

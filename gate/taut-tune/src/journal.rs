@@ -25,9 +25,13 @@ use taut_lab::Cpus;
 
 use crate::{
     Error, Identity,
+    family::family,
     scheduler::{self, Scheduling},
     setting_file::{read_setting, write_setting},
 };
+
+/// Looks for threads that were started meanwhile, at most: a process that starts some without end is not waited for.
+pub(crate) const PASSES: usize = 10;
 
 /// One thing to undo.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +45,7 @@ pub enum Entry {
         scheduling: Scheduling,
         /// Where it could run.
         cpus: Cpus,
-        /// When this was noted, in clock ticks since boot: threads and child processes that started later inherited the change.
+        /// When this was noted, in clock ticks since boot: threads and child processes that started later may have inherited the change.
         at: u64,
     },
     /// A file's value, as it was.
@@ -59,36 +63,58 @@ impl Entry {
         let failed = |source: io::Error| Error::Setting { what: format!("thread {tid}"), source };
         let who = Identity::of(tid).ok_or_else(|| failed(io::Error::other("has ended")))?;
         let scheduling = scheduler::scheduling(tid).map_err(failed)?;
-        // Rounded down: a thread of the same second counts as one that came later.
-        let at = (clock_gettime(ClockId::Boottime).tv_sec as u64) * procfs::ticks_per_second();
+        let now = clock_gettime(ClockId::Boottime);
+        let ticks = procfs::ticks_per_second();
+        let at = now.tv_sec as u64 * ticks + now.tv_nsec as u64 * ticks / 1_000_000_000;
         Ok(Entry::Thread { who, scheduling, cpus: scheduler::cpus(tid).map_err(failed)?, at })
     }
 
-    /// Undoes it; nothing where the thread has ended.
-    fn undo(&self) -> Result<(), Error> {
+    /// Undoes it; nothing where the thread has ended. `noted`: all threads that have entries.
+    fn undo(&self, noted: &BTreeSet<i32>) -> Result<(), Error> {
         let not_restored = |what: String, by_hand: String| {
             move |error: io::Error| Error::NotRestored { what, why: error.to_string(), by_hand }
         };
         match self {
             Entry::Thread { who, scheduling, cpus, at } if who.is_alive() => {
                 let tid = who.number;
-                for heir in heirs(tid, *at) {
+                let changed = (scheduler::scheduling(tid).ok(), scheduler::cpus(tid).ok());
+                let scheduled = scheduler::schedule(tid, scheduling);
+                let restored = scheduled.and(scheduler::place(tid, cpus));
+                let inherits = |heir: i32| {
+                    let has_schedule = changed.0.is_some_and(|of| of != *scheduling);
+                    let has_place = changed.1.as_ref().is_some_and(|of| of != cpus);
                     // As of those that are named: what ends meanwhile needs nothing.
-                    let _ = scheduler::schedule(heir, scheduling).and_then(|()| scheduler::place(heir, cpus));
+                    let is_scheduled = has_schedule
+                        && scheduler::scheduling(heir).ok() == changed.0
+                        && scheduler::schedule(heir, scheduling).is_ok();
+                    let is_placed =
+                        has_place && scheduler::cpus(heir).ok() == changed.1 && scheduler::place(heir, cpus).is_ok();
+                    is_scheduled || is_placed
+                };
+                // One that is not restored yet may start more meanwhile.
+                for _ in 0..PASSES {
+                    let heirs = heirs(tid, *at).into_iter().filter(|heir| !noted.contains(heir));
+                    if heirs.filter(|heir| inherits(*heir)).count() == 0 {
+                        break;
+                    }
                 }
                 let by_hand = format!("taskset -cp {cpus} {tid}; renice -n {} -p {tid}", scheduling.nice);
                 let what = format!("thread {}/{tid}", who.name);
-                let restored = scheduler::schedule(tid, scheduling).and_then(|()| scheduler::place(tid, cpus));
                 // It may have ended meanwhile.
                 if who.is_alive() { restored.map_err(not_restored(what, by_hand)) } else { Ok(()) }
             }
             Entry::File { path, before } => {
                 let by_hand = format!("echo {before} > {}", path.display());
                 let refused = |now: String| io::Error::other(format!("it has {now} after the write"));
-                let restored = write_setting(path, before).and_then(|()| match read_setting(path) {
-                    Ok(now) if now != *before => Err(refused(now)),
-                    _ => Ok(()),
-                });
+                let is_as_before = || read_setting(path).is_ok_and(|now| now == *before);
+                // Where the change was refused, as of interrupts that the kernel manages, so is the way back.
+                let restored = match is_as_before() {
+                    true => Ok(()),
+                    false => write_setting(path, before).and_then(|()| match read_setting(path) {
+                        Ok(now) if now != *before => Err(refused(now)),
+                        _ => Ok(()),
+                    }),
+                };
                 // A control group may be removed meanwhile.
                 match restored {
                     Err(_) if !path.exists() => Ok(()),
@@ -110,34 +136,35 @@ impl Entry {
     }
 }
 
+/// Undoes these, the last first: what is as it was again, and what is not.
+fn undo_entries(entries: Vec<Entry>) -> (Vec<Entry>, Vec<(Entry, Error)>) {
+    let thread = |entry: &Entry| match entry {
+        Entry::Thread { who, .. } => Some(who.number),
+        Entry::File { .. } => None,
+    };
+    let noted = entries.iter().filter_map(thread).collect();
+    let (mut restored, mut failed) = (Vec::new(), Vec::new());
+    for entry in entries.into_iter().rev() {
+        match entry.undo(&noted) {
+            Ok(()) => restored.push(entry),
+            Err(error) => failed.push((entry, error)),
+        }
+    }
+    (restored, failed)
+}
+
 /// Threads and child processes that a process has started since then; none of a thread that is not its process's first.
 fn heirs(tid: i32, at: u64) -> Vec<i32> {
     let is_first = |process: &Process| process.status().is_ok_and(|status| status.tgid == tid);
-    let Some(process) = Process::new(tid).ok().filter(is_first) else { return Vec::new() };
-    let below = descendants(tid).into_iter().filter_map(|one| Process::new(one.number).ok());
-    let tasks =
-        std::iter::once(process).chain(below).flat_map(|process| process.tasks().into_iter().flatten().flatten());
-    tasks
-        .filter(|task| task.tid != tid && task.stat().is_ok_and(|stat| stat.starttime > at))
+    if !Process::new(tid).is_ok_and(|process| is_first(&process)) {
+        return Vec::new();
+    }
+    let processes = family(tid, &BTreeSet::new()).into_iter().filter_map(|pid| Process::new(pid).ok());
+    processes
+        .flat_map(|process| process.tasks().into_iter().flatten().flatten())
+        .filter(|task| task.tid != tid && task.stat().is_ok_and(|stat| stat.starttime >= at))
         .map(|task| task.tid)
         .collect()
-}
-
-fn descendants(of: i32) -> Vec<Identity> {
-    let all = procfs::process::all_processes().into_iter().flatten().flatten();
-    let parents: Vec<(i32, i32)> = all.filter_map(|process| Some((process.pid, process.stat().ok()?.ppid))).collect();
-    let mut family = BTreeSet::from([of]);
-    loop {
-        let more: Vec<i32> = parents
-            .iter()
-            .filter(|(pid, up)| family.contains(up) && !family.contains(pid))
-            .map(|(pid, _)| *pid)
-            .collect();
-        if more.is_empty() {
-            return family.into_iter().filter(|pid| *pid != of).filter_map(Identity::of).collect();
-        }
-        family.extend(more);
-    }
 }
 
 /// What came of undoing.
@@ -233,27 +260,32 @@ impl Journal {
         Ok(self.path.clone())
     }
 
-    /// Undoes everything, the last first.
+    /// Undoes everything, the last first. What could not be undone stays in the journal.
     ///
     /// # Errors
     /// The first thing that is not as it was; the others are restored all the same.
     pub fn undo(&mut self) -> Result<(), Error> {
+        let (_, failed) = undo_entries(std::mem::take(&mut self.open));
+        self.line(&Line::Undone)?;
         let mut result = Ok(());
-        for entry in std::mem::take(&mut self.open).iter().rev() {
-            result = result.and(entry.undo());
+        for (entry, error) in failed.into_iter().rev() {
+            self.note(entry)?;
+            result = Err(error);
         }
-        result.and(self.line(&Line::Undone))
-    }
-
-    /// Whether there is nothing to undo.
-    pub fn is_clean(&self) -> bool {
-        self.open.is_empty()
+        result
     }
 
     fn line(&mut self, line: &Line) -> Result<(), Error> {
-        let mut text = serde_json::to_vec(line).map_err(|source| Error::Format { path: self.path.clone(), source })?;
-        text.push(b'\n');
-        self.file.write_all(&text).map_err(Error::file(&self.path))
+        let text = line.text(&self.path)?;
+        // In one piece, so that it is whole or has no end.
+        self.file.write_all(text.as_bytes()).map_err(Error::file(&self.path))
+    }
+}
+
+impl Line {
+    fn text(&self, path: &Path) -> Result<String, Error> {
+        let text = serde_json::to_string(self).map_err(|source| Error::Format { path: path.to_owned(), source })?;
+        Ok(text + "\n")
     }
 }
 
@@ -353,16 +385,21 @@ fn undo_file(path: &Path, is_asked: bool) -> Result<Undone, Error> {
     if keeps && !is_asked {
         return Ok(Undone::default());
     }
-    let mut undone = Undone::default();
-    for entry in open.iter().rev() {
-        match entry.undo() {
-            Ok(()) => undone.restored.push(entry.word()),
-            Err(error) => undone.failed.push(error.to_string()),
-        }
-    }
-    if undone.failed.is_empty() {
+    let (restored, failed) = undo_entries(open);
+    let undone = Undone {
+        restored: restored.iter().map(Entry::word).collect(),
+        failed: failed.iter().map(|(_, error)| error.to_string()).collect(),
+    };
+    if failed.is_empty() {
         std::fs::remove_file(path).map_err(Error::file(path))?;
+        return Ok(undone);
     }
+    // What is restored must not be written once more later.
+    let left: Result<String, Error> =
+        failed.into_iter().rev().map(|(entry, _)| Line::Entry(entry).text(path)).collect();
+    let unready = path.with_extension("new");
+    std::fs::write(&unready, left?).map_err(Error::file(&unready))?;
+    std::fs::rename(&unready, path).map_err(Error::file(path))?;
     Ok(undone)
 }
 
@@ -400,5 +437,73 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "new\n");
         assert_eq!(undo_all(folder.path()).unwrap().restored.len(), 1);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "old\n");
+    }
+
+    #[test]
+    fn what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_not_undone_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sound, refused) = (folder.path().join("sound"), folder.path().join("refused"));
+        std::fs::write(&sound, "new\n").unwrap();
+        std::fs::create_dir(&refused).unwrap();
+        let mut journal = Journal::create(folder.path(), &[]).unwrap();
+        for path in [&sound, &refused] {
+            journal.note(Entry::File { path: path.clone(), before: "old".into() }).unwrap();
+        }
+        assert!(journal.undo().unwrap_err().to_string().starts_with(&refused.display().to_string()));
+        let path = journal.path.clone();
+        drop(journal);
+        assert_eq!(std::fs::read_to_string(&sound).unwrap(), "old\n");
+        std::fs::write(&sound, "of somebody else\n").unwrap();
+        for _ in 0..2 {
+            let undone = undo_file(&path, false).unwrap();
+            assert_eq!((undone.restored.len(), undone.failed.len()), (0, 1), "{undone:?}");
+        }
+        assert_eq!(std::fs::read_to_string(&sound).unwrap(), "of somebody else\n");
+        std::fs::remove_dir(&refused).unwrap();
+        std::fs::write(&refused, "new\n").unwrap();
+        assert_eq!(undo_file(&path, false).unwrap().restored.len(), 1);
+        assert!(!path.exists());
+    }
+
+    /// A shell whose children are processes of their own: those from before keep what they had, those that inherited a change lose it.
+    #[test]
+    fn of_later_children_only_those_that_inherited_the_change_are_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("sh");
+        let script = "nice -n 3 sleep 1000 & echo $!; read go; nice -n 0 sleep 1000 & echo $!; nice -n 2 sleep 1000 & echo $!; read go";
+        let mut shell = shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut to, mut from) = (shell.stdin.take().unwrap(), io::BufReader::new(shell.stdout.take().unwrap()));
+        let mut number = || {
+            let mut line = String::new();
+            io::BufRead::read_line(&mut from, &mut line).unwrap();
+            line.trim().parse::<i32>().unwrap()
+        };
+        let nice = |pid: i32| scheduler::scheduling(pid).unwrap().nice;
+        let before = number();
+        let pid = shell.id() as i32;
+        let own = nice(pid);
+        // Under load it takes a while to become what it is.
+        while nice(before) != own + 3 {
+            std::thread::yield_now();
+        }
+        let mut journal = Journal::create(folder.path(), &[]).unwrap();
+        journal.note(Entry::thread(pid).unwrap()).unwrap();
+        scheduler::schedule(pid, &scheduler::scheduling(pid).unwrap().with_nice(own + 5)).unwrap();
+        to.write_all(b"go\n").unwrap();
+        let (heir, other) = (number(), number());
+        while nice(heir) != own + 5 || nice(other) != own + 7 {
+            std::thread::yield_now();
+        }
+        let restored = journal.undo();
+        let now = [pid, before, heir, other].map(nice);
+        for one in [before, heir, other, pid] {
+            // SAFETY: a signal to processes that this test started.
+            unsafe { libc::kill(one, libc::SIGKILL) };
+        }
+        shell.wait().unwrap();
+        // Who may not raise a nice value, as an ordinary user, cannot undo one.
+        if restored.is_ok() {
+            assert_eq!(now, [own, own + 3, own, own + 7]);
+        }
     }
 }

@@ -14,14 +14,14 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Plan, Setting, python, scheduler};
+use crate::{Error, Plan, Setting, family::children, python, scheduler};
 
 /// What a trial is started with; written for [`launch`] by the process that runs the search.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Launch {
     /// Only its settings are used here.
     pub plan: Plan,
-    /// Where the process number goes.
+    /// Where the process number goes, and behind it those of children that are not the program's: the recorder's probe is one.
     pub pid_file: PathBuf,
     /// A folder for files that the program loads.
     pub folder: PathBuf,
@@ -64,9 +64,10 @@ fn prepared(file: &Path, command: &[OsString]) -> Result<Command, Error> {
         apply(setting).map_err(|source| Error::Setting { what: setting.to_string(), source })?;
     }
     // Last: from here on the process is the trial's.
-    let pid = getpid().as_raw_nonzero().get().to_string();
+    let pid = getpid().as_raw_nonzero().get();
+    let numbers: Vec<String> = std::iter::once(pid).chain(children(pid)).map(|pid| pid.to_string()).collect();
     let unready = launch.pid_file.with_extension("new");
-    std::fs::write(&unready, pid).map_err(Error::file(&unready))?;
+    std::fs::write(&unready, numbers.join(" ")).map_err(Error::file(&unready))?;
     std::fs::rename(&unready, &launch.pid_file).map_err(Error::file(&launch.pid_file))?;
     Ok(prepared)
 }

@@ -7,6 +7,7 @@
 mod candidates;
 mod error;
 mod facts;
+mod family;
 mod files;
 mod identity;
 mod journal;
@@ -36,7 +37,7 @@ pub use outside::Outside;
 pub use plan::{Plan, Setting, ThreadRule, Threads};
 pub use policy::Policy;
 pub use remedy::{Left, Permission, Remedy, Row, TABLE};
-pub use result::{Answer, Promising, Tuned};
+pub use result::{Answer, Change, Guarded, Promising, Recommended, Set, TailCause, Tuned};
 pub use search::{
     Attempt, CONFIRMING_TRIALS, Confirmed, FEWEST_TRIALS, Found, Guard, Measured, Problem, Settings, Stage, Standing,
     Tried, expected_trials, search,

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use taut_lab::Cpus;
 
 use crate::{
-    Entry, Error, Identity, Journal, scheduler,
+    Entry, Error, Identity, Journal,
+    journal::PASSES,
+    scheduler,
     setting_file::{read_setting, write_setting},
 };
 
@@ -65,20 +67,21 @@ impl Outside {
     pub fn apply(&self, journal: &mut Journal) -> Result<Option<File>, Error> {
         match self {
             Outside::Lower { processes, nice } => {
-                for tid in threads(processes) {
+                each_thread(processes, &mut |tid| {
                     let before = scheduler::scheduling(tid).map_err(|source| self.refused(tid, source))?;
-                    if before.is_shared() {
-                        journal.note(Entry::thread(tid)?)?;
-                        let after = before.with_nice(*nice);
-                        scheduler::schedule(tid, &after).map_err(|source| self.refused(tid, source))?;
+                    if !before.is_shared() {
+                        return Ok(());
                     }
-                }
+                    journal.note(Entry::thread(tid)?)?;
+                    let after = before.with_nice(*nice);
+                    scheduler::schedule(tid, &after).map_err(|source| self.refused(tid, source))
+                })?;
             }
             Outside::Move { processes, cpus } => {
-                for tid in threads(processes) {
+                each_thread(processes, &mut |tid| {
                     journal.note(Entry::thread(tid)?)?;
-                    scheduler::place(tid, cpus).map_err(|source| self.refused(tid, source))?;
-                }
+                    scheduler::place(tid, cpus).map_err(|source| self.refused(tid, source))
+                })?;
             }
             Outside::Write { path, value } => {
                 let before = read_setting(path).map_err(Error::file(path))?;
@@ -116,6 +119,12 @@ impl Outside {
             },
             Outside::Awake => None,
         }
+    }
+
+    /// Whether it gives the program CPU time that a quota kept from it.
+    pub fn lifts_quota(&self) -> bool {
+        let is_quota = |path: &PathBuf| path.ends_with("cpu.max") || path.ends_with("cpu.cfs_quota_us");
+        matches!(self, Outside::Write { path, .. } if is_quota(path))
     }
 
     /// As command lines; other processes by their names, since their numbers are of today. All processes of a name are meant.
@@ -158,6 +167,24 @@ fn is_interpreter(name: &str) -> bool {
 /// A name for pgrep, which takes patterns.
 fn pattern(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_/ ".contains(c) { c } else { '.' }).collect()
+}
+
+/// Changes the threads of these processes, and those that they start meanwhile. What ends meanwhile needs no change.
+fn each_thread(processes: &[Identity], change: &mut dyn FnMut(i32) -> Result<(), Error>) -> Result<(), Error> {
+    let mut known = BTreeSet::new();
+    for _ in 0..PASSES {
+        let fresh: Vec<i32> = threads(processes).into_iter().filter(|tid| known.insert(*tid)).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for tid in fresh {
+            match change(tid) {
+                Err(_) if Identity::of(tid).is_none() => {}
+                changed => changed?,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The threads of these processes, as far as they are the same processes still.
@@ -213,6 +240,8 @@ mod tests {
             Outside::Move { processes: vec![who.clone()], cpus: one.clone() },
             Outside::Write { path: file.clone(), value: "three".into() },
         ];
+        assert!(!changes.iter().any(Outside::lifts_quota));
+        assert!(Outside::Write { path: "/sys/fs/cgroup/robot/cpu.max".into(), value: "max".into() }.lifts_quota());
         for change in &changes {
             assert!(change.apply(&mut journal).unwrap().is_none());
             assert_eq!(change.amiss(), None, "{change}");

@@ -43,6 +43,8 @@ pub enum Setting {
     LockMemory,
     /// rclpy: its executor of events where the program has the one of a single thread.
     EventsExecutor,
+    /// The same, with its executor of several threads.
+    ThreadedExecutor,
     /// Python: this interpreter instead of the command's.
     Interpreter(String),
 }
@@ -57,6 +59,7 @@ impl Setting {
                 | Setting::FreezeCollected
                 | Setting::LockMemory
                 | Setting::EventsExecutor
+                | Setting::ThreadedExecutor
         )
     }
 }
@@ -93,7 +96,9 @@ impl Plan {
         let same_setting = |one: &Setting| {
             other.settings.iter().any(|two| match (one, two) {
                 (Setting::Variable(one, _), Setting::Variable(two, _)) => one == two,
-                (Setting::Fifo(_) | Setting::Nice(_), Setting::Fifo(_) | Setting::Nice(_)) => true,
+                (Setting::Fifo(_) | Setting::Nice(_), Setting::Fifo(_) | Setting::Nice(_))
+                | (Setting::EventsExecutor, Setting::ThreadedExecutor)
+                | (Setting::ThreadedExecutor, Setting::EventsExecutor) => true,
                 _ => std::mem::discriminant(one) == std::mem::discriminant(two),
             })
         };
@@ -142,6 +147,7 @@ impl fmt::Display for Setting {
             Setting::FreezeCollected => f.write_str("Python freezes what survives its first full collection"),
             Setting::LockMemory => f.write_str("all memory locked"),
             Setting::EventsExecutor => f.write_str("rclpy's EventsExecutor for its SingleThreadedExecutor"),
+            Setting::ThreadedExecutor => f.write_str("rclpy's MultiThreadedExecutor for its SingleThreadedExecutor"),
             Setting::Interpreter(path) => write!(f, "interpreter {path}"),
         }
     }

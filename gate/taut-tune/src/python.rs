@@ -26,8 +26,8 @@ if _found is not None and _found.loader is not None:
 
 /// Called once everything is set.
 const DONE: &str = "_done()\n";
-/// rclpy imports its executors late: they are changed as they are loaded.
-const EVENTS_EXECUTOR: &str = "
+/// rclpy imports its executors late: they are changed as they are loaded. `EXECUTOR` stands for an expression.
+const EXECUTOR: &str = "
 import importlib.abc
 import importlib.util
 
@@ -43,9 +43,7 @@ class _Executors(importlib.abc.MetaPathFinder):
         def exec_module(module):
             load(module)
             sys.modules['rclpy'].executors = module
-            from rclpy.experimental.events_executor import EventsExecutor
-
-            module.SingleThreadedExecutor = EventsExecutor
+            module.SingleThreadedExecutor = EXECUTOR
             _done()
 
         spec.loader.exec_module = exec_module
@@ -54,6 +52,8 @@ class _Executors(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, _Executors())
 ";
+const EVENTS_EXECUTOR: &str = "importlib.import_module('rclpy.experimental.events_executor').EventsExecutor";
+const THREADED_EXECUTOR: &str = "module.MultiThreadedExecutor";
 const FREEZE_COLLECTED: &str = "
 import gc
 
@@ -84,7 +84,8 @@ pub(crate) fn module(settings: &[Setting], is_trial: bool) -> Option<String> {
             Setting::CollectAfter(n) => Some(format!("import gc\n\ngc.set_threshold({n}, 50, 100)\n")),
             Setting::FreezeCollected => Some(FREEZE_COLLECTED.to_owned()),
             Setting::LockMemory => Some(LOCK_MEMORY.to_owned()),
-            Setting::EventsExecutor => Some(EVENTS_EXECUTOR.to_owned()),
+            Setting::EventsExecutor => Some(EXECUTOR.replace("EXECUTOR", EVENTS_EXECUTOR)),
+            Setting::ThreadedExecutor => Some(EXECUTOR.replace("EXECUTOR", THREADED_EXECUTOR)),
             _ => None,
         })
         .collect();
@@ -93,7 +94,9 @@ pub(crate) fn module(settings: &[Setting], is_trial: bool) -> Option<String> {
         false => "    pass\n".to_owned(),
     };
     // Some settings are made while the program runs, and say so then.
-    let is_late = settings.iter().any(|one| matches!(one, Setting::EventsExecutor | Setting::FreezeCollected));
+    let is_late = settings
+        .iter()
+        .any(|one| matches!(one, Setting::EventsExecutor | Setting::ThreadedExecutor | Setting::FreezeCollected));
     let call = if is_late { "" } else { DONE };
     (!lines.is_empty()).then(|| format!("{HEAD}\n\ndef _done():\n{done}\n\n{lines}{call}{TAIL}"))
 }
@@ -192,7 +195,7 @@ mod tests {
         std::fs::create_dir_all(package.join("experimental")).unwrap();
         for (name, text) in [
             ("__init__.py", ""),
-            ("executors.py", "class SingleThreadedExecutor: pass\n"),
+            ("executors.py", "class SingleThreadedExecutor: pass\nclass MultiThreadedExecutor: pass\n"),
             ("experimental/__init__.py", ""),
             (
                 "experimental/events_executor.py",
@@ -207,6 +210,7 @@ mod tests {
         );
         assert_eq!(printed(Setting::EventsExecutor, &ours, &program), "EventsExecutor\n");
         assert_eq!(set(&ours), 1);
+        assert_eq!(printed(Setting::ThreadedExecutor, &ours, &program), "MultiThreadedExecutor\n");
         let other = folder.path().join("other");
         printed(Setting::EventsExecutor, &other, "pass");
         assert_eq!(set(&other), 0, "a program without rclpy");

@@ -219,6 +219,18 @@ pub const TABLE: &[Row] = &[
         checks: &[],
     },
     Row {
+        id: "ros2-threads",
+        answers: &[Cause::Executor],
+        title: "rclpy with its multi-threaded executor",
+        applied: "rclpy.executors.SingleThreadedExecutor is the MultiThreadedExecutor, by a sitecustomize module in PYTHONPATH",
+        verified: INTERPRETER,
+        undone: WITH_PROCESS,
+        cost: "callbacks of different groups run at the same time: what they share needs locks",
+        permission: Permission::None,
+        rank: 6,
+        checks: &[],
+    },
+    Row {
         id: "ros2-middleware",
         answers: &[Cause::Io, Cause::Queued, Cause::Syscall],
         title: "another ROS 2 middleware",
@@ -232,7 +244,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         id: "place",
-        answers: &[Cause::Preempted, Cause::Wakeup],
+        answers: &[Cause::Preempted, Cause::Wakeup, Cause::Irq],
         title: "the chain's threads on CPUs of their own",
         applied: "sched_setaffinity on each thread by its name, after it starts",
         verified: "affinity in the kernel, CPU of each switch in kernel events",

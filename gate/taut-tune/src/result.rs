@@ -1,72 +1,199 @@
-//! The whole result of a tuning.
+//! The whole result of a tuning, as it is serialised: what was found, in the names and words of the remedies.
 
-use crate::{Attempt, Found, Left, Plan, Remedy, Standing, Within, Written, files::files};
+use schemars::JsonSchema;
+use serde::Serialize;
+use taut_stats::compare::ChangeFigures;
+
+use crate::{Attempt, Found, Left, Plan, Remedy, Standing, Tried, Within, Written, files::files};
 
 /// The result.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Tuned {
     /// The command, as words.
     pub command: Vec<String>,
-    /// The chain that was tuned.
+    /// The chain's name.
     pub chain: String,
-    /// Its points.
+    /// Its points in order.
     pub points: Vec<String>,
-    /// Its deadline.
+    /// Its deadline; null without one.
     pub deadline_ns: Option<u64>,
     /// Messages of the first recording.
     pub messages: u64,
-    /// The figure that was to become smaller: "p99".
+    /// The figure that was to become smaller: "p99", "p95", "p90"; empty where nothing was tried.
     pub figure: String,
-    /// Causes of the tail: word, detail, share of the excess.
-    pub causes: Vec<(String, String, f64)>,
-    /// What was tried.
-    pub remedies: Vec<Remedy>,
-    /// What was not, and why.
+    /// Causes of the tail in the first recording, largest first.
+    pub causes: Vec<TailCause>,
+    /// What is recommended; null where nothing is.
+    pub recommended: Option<Recommended>,
+    /// All sets of remedies of the selection. Their figures are no gains.
+    pub tried: Vec<Set>,
+    /// Remedies that were not tried.
+    #[serde(rename = "not_tried")]
     pub left: Vec<Left>,
     /// What only the program can change.
+    #[serde(rename = "program")]
     pub within: Vec<Within>,
-    /// The search; `None` where nothing was to be tried.
-    pub found: Option<Found>,
-    /// Files that apply the recommendation.
-    pub files: Vec<Written>,
-    /// Where they were written.
-    pub folder: Option<String>,
-    /// What a reader must know.
-    pub notes: Vec<String>,
-    /// Of the order of trials.
-    pub seed: u64,
+    /// Trials in all.
+    pub trials: usize,
+    /// Length of a trial; null where the command ends by itself.
+    pub trial_s: Option<f64>,
     /// Since the start.
     pub elapsed_s: f64,
-    /// Length of a trial; `None` where the command ends by itself.
-    pub trial_s: Option<f64>,
-    /// Where the time did not suffice: how much probably does.
+    /// What the order of trials was drawn from.
+    pub seed: u64,
+    /// Everything that was changed is as it was.
+    #[serde(rename = "restored")]
+    pub is_restored: bool,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// What can be tried; the search knows them by their numbers.
+    #[serde(skip)]
+    pub remedies: Vec<Remedy>,
+    /// The time, or the trials, did not suffice.
+    #[serde(skip)]
+    pub is_out: bool,
+    /// Then: what looked best.
+    #[serde(skip)]
+    pub promising: Option<Promising>,
+    /// And how much time probably suffices.
+    #[serde(skip)]
     pub needed_s: Option<f64>,
     /// A signal ended it.
+    #[serde(skip)]
     pub is_interrupted: bool,
-    /// Whether everything that was changed is as it was.
-    pub is_restored: bool,
+    /// Where the files were written.
+    #[serde(skip)]
+    pub folder: Option<String>,
+}
+
+/// A cause of the tail.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Cause")]
+pub struct TailCause {
+    /// Its word.
+    pub cause: String,
+    /// Which lock, by whom.
+    pub detail: String,
+    /// Share of the excess of the tail (0..1).
+    pub tail_share: f64,
 }
 
 /// The answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// A set of remedies is recommended.
     Recommended,
     /// Nothing that was tried helps, or there was nothing to try.
+    #[serde(rename = "nothing helps")]
     NothingHelps,
     /// Remedies exist, and none may be tried.
+    #[serde(rename = "not permitted")]
     NotPermitted,
     /// The time, or the trials, did not suffice.
+    #[serde(rename = "not enough evidence")]
     NotEnough,
     /// A signal ended it.
     Interrupted,
 }
 
+/// A set of remedies that fresh pairs have confirmed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Recommended {
+    /// Their numbers.
+    #[serde(skip)]
+    pub set: Vec<usize>,
+    /// Names of the remedies.
+    pub remedies: Vec<String>,
+    /// In words.
+    pub text: String,
+    /// The changes, as `taut tune --apply` reads them.
+    #[schemars(with = "serde_json::Value")]
+    pub changes: Plan,
+    /// What it costs, one sentence each.
+    pub costs: Vec<String>,
+    /// Fresh pairs.
+    pub pairs: usize,
+    /// The tail.
+    pub tail: Option<Change>,
+    /// The median.
+    pub p50: Option<Change>,
+    /// The share of messages over the deadline; of a loop without one, of activations that were not done at the next release; null where neither is
+    /// known.
+    pub missed: Option<Change>,
+    /// What was guarded, and did not get worse.
+    pub guards: Vec<Guarded>,
+    /// Files that apply it: name and text.
+    pub files: Vec<Written>,
+}
+
+/// Before and after, on fresh pairs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Change {
+    /// Median over trials of the command as it is, in ns or as a share.
+    pub before: f64,
+    /// The same with the remedy.
+    pub after: f64,
+    /// −0.5 is half the time; of shares, a difference.
+    pub change: f64,
+    /// Bounds of the change; null where so few pairs give none.
+    pub interval: Option<[f64; 2]>,
+    /// Confidence of the interval; null without one.
+    pub confidence: Option<f64>,
+}
+
+/// Something that must not get worse.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Guard")]
+pub struct Guarded {
+    /// What.
+    pub guard: String,
+    /// How it changed.
+    pub change: Option<Change>,
+}
+
+/// A set of remedies in the selection.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Set {
+    /// Their numbers.
+    #[serde(skip)]
+    pub set: Vec<usize>,
+    /// Names of the remedies.
+    pub remedies: Vec<String>,
+    /// In words.
+    pub text: String,
+    /// Causes that they answer.
+    pub against: Vec<String>,
+    /// Predicted change of the tail by the first recording, as a share of it (0..1), of the largest.
+    pub predicted_gain: f64,
+    /// "confirmed", "not confirmed", "harms", "helped", "did not help", "fails", "not in force", "not tried".
+    #[schemars(with = "String")]
+    pub standing: Standing,
+    /// The same in words.
+    pub why: String,
+    /// What each costs.
+    pub costs: Vec<String>,
+    /// Rounds with it.
+    pub rounds: usize,
+    /// Of them, those in which it was found in force.
+    pub verified: usize,
+    /// Kernel events that agreed with it.
+    pub kernel_events: usize,
+    /// Median over rounds of the tail with it ÷ that without.
+    pub ratio: Option<f64>,
+    /// [without, with], medians over rounds.
+    pub tail_ns: Option<(f64, f64)>,
+    /// The same of the median.
+    pub p50_ns: Option<(f64, f64)>,
+    /// The same of what is missed.
+    pub missed: Option<(f64, f64)>,
+}
+
 /// What looked best when the time was up.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Promising<'a> {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promising {
     /// Numbers of the remedies.
-    pub set: &'a [usize],
+    pub set: Vec<usize>,
     /// The tail without.
     pub before_ns: f64,
     /// The tail with.
@@ -78,57 +205,132 @@ pub struct Promising<'a> {
 }
 
 impl Tuned {
+    /// Takes what the search has found.
+    pub fn take(&mut self, found: &Found) {
+        self.trials = found.trials;
+        self.is_out = found.is_out;
+        self.promising = promising(found);
+        let confirmed = found.confirmed.as_ref().and_then(|one| found.attempts.get(one.attempt));
+        self.recommended = confirmed.map(|attempt| self.recommended_by(attempt));
+        self.tried = found.tried.iter().map(|tried| self.set_of(tried)).collect();
+    }
+
     /// The answer.
     pub fn answer(&self) -> Answer {
-        match &self.found {
-            _ if self.recommended().is_some() => Answer::Recommended,
-            _ if self.is_interrupted => Answer::Interrupted,
-            None if self.left.iter().any(|left| left.grant.is_some()) => Answer::NotPermitted,
-            None => Answer::NothingHelps,
-            Some(found) if found.is_out => Answer::NotEnough,
-            Some(_) => Answer::NothingHelps,
+        match () {
+            () if self.recommended.is_some() => Answer::Recommended,
+            () if self.is_interrupted => Answer::Interrupted,
+            () if self.is_out => Answer::NotEnough,
+            () if self.remedies.is_empty() && self.left.iter().any(|left| left.grant.is_some()) => Answer::NotPermitted,
+            () => Answer::NothingHelps,
         }
-    }
-
-    /// The attempt that was confirmed.
-    pub fn recommended(&self) -> Option<&Attempt> {
-        let found = self.found.as_ref()?;
-        found.attempts.get(found.confirmed.as_ref()?.attempt)
-    }
-
-    /// Where the time did not suffice: the set that was under confirmation, else the best of the selection. It is no recommendation.
-    pub fn promising(&self) -> Option<Promising<'_>> {
-        let found = self.found.as_ref().filter(|found| found.is_out)?;
-        let is_open = |one: &&Attempt| one.pairs > 0 && one.problem.is_none() && one.harmed.is_empty();
-        let figures = |attempt: &'_ Attempt| attempt.tail.as_ref().map(|tail| (tail.a.value, tail.b.value));
-        let under_way = found.attempts.last().filter(is_open).and_then(|attempt| {
-            let (before_ns, after_ns) = figures(attempt).filter(|(before, after)| after < before)?;
-            Some(Promising { set: &attempt.set, before_ns, after_ns, pairs: Some(attempt.pairs), rounds: 0 })
-        });
-        let helped = || {
-            let tried = found.tried.iter().find(|one| one.standing == Standing::Helped)?;
-            let (before_ns, after_ns) = tried.tail_ns?;
-            Some(Promising { set: &tried.set, before_ns, after_ns, pairs: None, rounds: tried.rounds })
-        };
-        under_way.or_else(helped)
     }
 
     /// All changes of a set of remedies.
     pub fn plan(&self, set: &[usize]) -> Plan {
-        let plans = set.iter().filter_map(|at| self.remedies.get(*at)).map(|remedy| remedy.plan.clone());
-        plans.fold(Plan::default(), |all, one| all.and(&one).unwrap_or(all))
+        self.remedies(set).fold(Plan::default(), |all, one| all.and(&one.plan).unwrap_or(all))
     }
 
-    /// Files that apply a set of remedies. `gain` is a line about what was measured, for their heads.
-    pub fn files_of(&self, set: &[usize], gain: &str) -> Vec<Written> {
-        let remedies: Vec<&Remedy> = set.iter().filter_map(|at| self.remedies.get(*at)).collect();
-        files(&remedies, &self.plan(set), gain)
+    /// Makes the files that apply the recommendation. `gain` is a line about what was measured, for their heads.
+    pub fn make_files(&mut self, gain: &str) {
+        let Some(of) = &self.recommended else { return };
+        let remedies: Vec<&Remedy> = self.remedies(&of.set).collect();
+        let files = files(&remedies, &of.changes, gain);
+        self.recommended.iter_mut().for_each(|of| of.files.clone_from(&files));
+    }
+
+    /// Files that apply the recommendation.
+    pub fn files(&self) -> &[Written] {
+        self.recommended.as_ref().map_or(&[], |of| &of.files)
     }
 
     /// Remedies by their numbers, as people call them: "timer-slack + nice".
     pub fn name(&self, set: &[usize]) -> String {
-        let names: Vec<&str> =
-            set.iter().filter_map(|at| self.remedies.get(*at)).map(|remedy| remedy.id.as_str()).collect();
-        names.join(" + ")
+        self.names(set).join(" + ")
     }
+
+    /// Remedies by their numbers.
+    pub fn remedies(&self, set: &[usize]) -> impl Iterator<Item = &Remedy> {
+        set.iter().filter_map(|at| self.remedies.get(*at))
+    }
+
+    fn names(&self, set: &[usize]) -> Vec<String> {
+        self.remedies(set).map(|remedy| remedy.id.clone()).collect()
+    }
+
+    fn costs(&self, set: &[usize]) -> Vec<String> {
+        self.remedies(set).map(|remedy| format!("{}: {}", remedy.id, remedy.row.cost)).collect()
+    }
+
+    fn recommended_by(&self, attempt: &Attempt) -> Recommended {
+        let changes = self.plan(&attempt.set);
+        let of = |figures: &Option<ChangeFigures>| figures.as_ref().map(Change::of);
+        let guarded = |(guard, figures): &(String, _)| Guarded { guard: guard.clone(), change: of(figures) };
+        Recommended {
+            set: attempt.set.clone(),
+            remedies: self.names(&attempt.set),
+            text: changes.to_string(),
+            changes,
+            costs: self.costs(&attempt.set),
+            pairs: attempt.pairs,
+            tail: of(&attempt.tail),
+            p50: of(&attempt.p50),
+            missed: of(&attempt.missed),
+            guards: attempt.guards.iter().map(guarded).collect(),
+            files: Vec::new(),
+        }
+    }
+
+    fn set_of(&self, tried: &Tried) -> Set {
+        Set {
+            set: tried.set.clone(),
+            remedies: self.names(&tried.set),
+            text: self.plan(&tried.set).to_string(),
+            against: self.remedies(&tried.set).flat_map(|remedy| remedy.against.clone()).collect(),
+            predicted_gain: self.remedies(&tried.set).map(|remedy| remedy.gain).fold(0.0, f64::max),
+            why: match &tried.standing {
+                Standing::NotTried if tried.rounds > 0 => "too few sound trials".into(),
+                standing => standing.to_string(),
+            },
+            standing: tried.standing.clone(),
+            costs: self.costs(&tried.set),
+            rounds: tried.rounds,
+            verified: tried.verified,
+            kernel_events: tried.agreed,
+            ratio: tried.ratio,
+            tail_ns: tried.tail_ns,
+            p50_ns: tried.p50_ns,
+            missed: tried.missed,
+        }
+    }
+}
+
+impl Change {
+    fn of(figures: &ChangeFigures) -> Change {
+        Change {
+            before: figures.a.value,
+            after: figures.b.value,
+            change: figures.change,
+            interval: figures.interval.map(|interval| [interval.low, interval.high]),
+            confidence: figures.interval.map(|interval| interval.confidence),
+        }
+    }
+}
+
+/// Where the time did not suffice: the set that was under confirmation, else the best of the selection. It is no recommendation.
+fn promising(found: &Found) -> Option<Promising> {
+    if !found.is_out {
+        return None;
+    }
+    let is_open = |one: &&Attempt| one.pairs > 0 && one.problem.is_none() && one.harmed.is_empty();
+    let under_way = found.attempts.last().filter(is_open).and_then(|attempt| {
+        let figures = attempt.tail.as_ref().map(|tail| (tail.a.value, tail.b.value));
+        let (before_ns, after_ns) = figures.filter(|(before, after)| after < before)?;
+        Some(Promising { set: attempt.set.clone(), before_ns, after_ns, pairs: Some(attempt.pairs), rounds: 0 })
+    });
+    under_way.or_else(|| {
+        let tried = found.tried.iter().find(|one| one.standing == Standing::Helped)?;
+        let (before_ns, after_ns) = tried.tail_ns?;
+        Some(Promising { set: tried.set.clone(), before_ns, after_ns, pairs: None, rounds: tried.rounds })
+    })
 }

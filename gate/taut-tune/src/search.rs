@@ -1,9 +1,10 @@
 //! Which remedy helps most, and by how much: successive halving over single remedies (Jamieson & Talwalkar 2016), then pairs of those that
 //! helped, then a confirmation on fresh pairs. Figures of the selection decide what is confirmed; only the confirmation states a gain.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
+use serde::Serialize;
 use taut_stats::compare::{
     ChangeFigures, Margin, Metric, Next, Order, Pair, Plan, Rule, Scale, Verdict, judge, pair_order,
 };
@@ -117,7 +118,8 @@ pub enum Problem {
 }
 
 /// What became of a set of remedies.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "&'static str")]
 pub enum Standing {
     /// Confirmed on fresh pairs, without harm.
     Confirmed,
@@ -133,6 +135,34 @@ pub enum Standing {
     Problem(Problem),
     /// The time was up before it was tried often enough.
     NotTried,
+}
+
+impl From<Standing> for &'static str {
+    fn from(standing: Standing) -> &'static str {
+        match standing {
+            Standing::Confirmed => "confirmed",
+            Standing::NotConfirmed => "not confirmed",
+            Standing::Harms(_) => "harms",
+            Standing::Helped => "helped",
+            Standing::DidNotHelp => "did not help",
+            Standing::Problem(Problem::Failed(_)) => "fails",
+            Standing::Problem(Problem::NotInForce(_)) => "not in force",
+            Standing::NotTried => "not tried",
+        }
+    }
+}
+
+/// With what it harms, and why it cannot be used.
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Standing::Harms(what) => write!(f, "harms {}", what.join(", ")),
+            Standing::Problem(Problem::Failed(why)) => write!(f, "the program fails: {why}"),
+            Standing::Problem(Problem::NotInForce(why)) => write!(f, "not in force: {why}"),
+            Standing::NotTried => f.write_str("no time"),
+            other => f.write_str(other.clone().into()),
+        }
+    }
 }
 
 /// A set of remedies in the selection.

@@ -1,5 +1,5 @@
-//! A trial in its recording: with which priority, and on which CPUs, its threads ran, and which threads were the recorder's. `/proc` has
-//! the settings; events show their effect.
+//! A trial in its recording: with which priority, and on which CPUs, its threads ran, which CPUs served the machine's interrupts, and which
+//! threads were the recorder's. `/proc` has the settings; events show their effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,11 @@ const REAL_TIME: i16 = 100;
 const NICE_0: i32 = 120;
 /// Events so soon after a thread got its rules may be of the time before.
 const SETTLED_NS: u64 = 20_000_000;
+/// Kinds of interrupt handlers, as `KernelEvent::IrqEnter` numbers them: devices and softirqs. The others are each CPU's own.
+const DEVICE: i64 = 0;
+const SOFTIRQ: i64 = 1;
+/// Softirqs that are for devices, by their numbers in the kernel: NET_TX, NET_RX, BLOCK, IRQ_POLL.
+const OF_DEVICES: std::ops::RangeInclusive<i64> = 2..=5;
 
 /// Where and how threads ran, switch by switch.
 #[derive(Debug, Default)]
@@ -22,6 +27,10 @@ pub struct Seen {
     left: BTreeMap<i32, Vec<(u64, u16, i16)>>,
     /// The process of each thread.
     processes: BTreeMap<i32, i32>,
+    /// By CPU: time in handlers of devices' interrupts.
+    interrupts_ns: BTreeMap<u16, u64>,
+    /// By CPU: since when the handler at hand runs.
+    handling: BTreeMap<u16, u64>,
 }
 
 impl Seen {
@@ -43,11 +52,27 @@ impl Seen {
         threads.chain([pid]).collect()
     }
 
+    /// Time in handlers of devices' interrupts, by CPU.
+    pub fn interrupts_ns(&self) -> &BTreeMap<u16, u64> {
+        &self.interrupts_ns
+    }
+
     fn batch(&mut self, batch: &KernelBatch) {
         for at in 0..batch.event.len() {
-            if batch.event[at] == KernelEvent::SchedSwitch as u8 && batch.tid[at] != 0 {
-                let left = (batch.time_ns[at], batch.cpu, batch.arg2[at] as u16 as i16);
+            let (event, time_ns) = (batch.event[at], batch.time_ns[at]);
+            if event == KernelEvent::SchedSwitch as u8 && batch.tid[at] != 0 {
+                let left = (time_ns, batch.cpu, batch.arg2[at] as u16 as i16);
                 self.left.entry(batch.tid[at]).or_default().push(left);
+            }
+            let (number, kind) = (batch.arg0[at], batch.arg1[at]);
+            if kind == DEVICE || kind == SOFTIRQ && OF_DEVICES.contains(&number) {
+                if event == KernelEvent::IrqEnter as u8 {
+                    self.handling.insert(batch.cpu, time_ns);
+                } else if event == KernelEvent::IrqExit as u8
+                    && let Some(since_ns) = self.handling.remove(&batch.cpu)
+                {
+                    *self.interrupts_ns.entry(batch.cpu).or_default() += time_ns.saturating_sub(since_ns);
+                }
             }
         }
     }
@@ -153,6 +178,28 @@ mod tests {
         let info = Info { facts: vec![(RECORDER_FACT.into(), "7".into())], ..Info::default() };
         assert_eq!(seen.recorder(&info), BTreeSet::from([7, 8]));
         assert!(seen.recorder(&Info::default()).is_empty());
+    }
+
+    #[test]
+    fn interrupts_of_devices_are_their_cpus_time() {
+        let mut seen = Seen::default();
+        let [enter, exit] = [KernelEvent::IrqEnter, KernelEvent::IrqExit].map(|event| event as u8);
+        // NET_RX, the timer's softirq, a device's interrupt.
+        let kinds = [(3, SOFTIRQ), (1, SOFTIRQ), (36, DEVICE)];
+        let events = kinds.iter().flat_map(|of| [(enter, of), (exit, of)]);
+        let (event, of): (Vec<u8>, Vec<&(i64, i64)>) = events.unzip();
+        let batch = KernelBatch {
+            cpu: 1,
+            time_ns: vec![0, 10, 20, 120, 200, 205],
+            event,
+            arg0: of.iter().map(|of| of.0).collect(),
+            arg1: of.iter().map(|of| of.1).collect(),
+            flags: vec![0; 6],
+            tid: vec![0; 6],
+            arg2: vec![0; 6],
+        };
+        seen.record(&Record::Kernel(batch));
+        assert_eq!(seen.interrupts_ns(), &BTreeMap::from([(1, 15)]));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     Error, Identity, Plan, Setting, ThreadRule,
+    family::family,
     launch::Launch,
     python,
     scheduler::{self, Scheduling},
@@ -93,6 +94,7 @@ impl Trial {
             let mut look = Look {
                 trial: self,
                 first: None,
+                foreign: BTreeSet::new(),
                 checked: Checked::default(),
                 tries: BTreeMap::new(),
                 spent: BTreeMap::new(),
@@ -121,6 +123,8 @@ impl Watched {
 struct Look {
     trial: Trial,
     first: Option<Identity>,
+    /// Children of its first process that are not the program's.
+    foreign: BTreeSet<i32>,
     checked: Checked,
     tries: BTreeMap<i32, usize>,
     /// CPU time by process.
@@ -131,12 +135,14 @@ impl Look {
     fn once(&mut self) {
         if self.checked.pid.is_none() {
             let text = std::fs::read_to_string(&self.trial.pid_file).unwrap_or_default();
-            self.checked.pid = text.trim().parse().ok();
+            let mut numbers = text.split_whitespace().filter_map(|word| word.parse().ok());
+            self.checked.pid = numbers.next();
+            self.foreign = numbers.collect();
             self.first = self.checked.pid.and_then(Identity::of);
         }
         // Once it has ended, its number may be another's.
         let Some(first) = self.first.as_ref().filter(|first| first.is_alive()) else { return };
-        for pid in family(first.number) {
+        for pid in family(first.number, &self.foreign) {
             let Ok(process) = Process::new(pid) else { continue };
             if let Ok(stat) = process.stat() {
                 let ticks = stat.utime + stat.stime + (stat.cutime + stat.cstime).max(0) as u64;
@@ -188,21 +194,6 @@ impl Look {
         self.checked.set = python::set(&self.trial.python);
         self.checked
     }
-}
-
-/// A process and what it has started.
-fn family(first: i32) -> Vec<i32> {
-    let mut all = vec![first];
-    let mut at = 0;
-    while at < all.len() {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", all[at])).into_iter().flatten().flatten();
-        for task in tasks {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            all.extend(children.split_whitespace().filter_map(|word| word.parse::<i32>().ok()));
-        }
-        at += 1;
-    }
-    all
 }
 
 fn apply(rule: &ThreadRule, tid: i32) -> std::io::Result<()> {
@@ -291,7 +282,7 @@ mod tests {
     use taut_lab::Cpus;
 
     use super::*;
-    use crate::Threads;
+    use crate::{Threads, family::children};
 
     fn until(what: &str, mut is: impl FnMut() -> bool) {
         let began = Instant::now();
@@ -333,6 +324,27 @@ mod tests {
         assert_eq!(checked.problem(&other, &[]).unwrap(), "thread loop: there is none");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// As the recorder's probe is, which the program's process has from before.
+    #[test]
+    fn a_child_from_before_the_start_is_none_of_the_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = Plan::default();
+        let mut shell = std::process::Command::new("sh");
+        let mut shell = shell.args(["-c", "sleep 1000 & sleep 1001 & wait"]).spawn().unwrap();
+        let pid = shell.id() as i32;
+        until("its children", || children(pid).len() == 2);
+        let both = children(pid);
+        let trial = Trial::new(&plan, folder.path()).unwrap();
+        std::fs::write(&trial.pid_file, format!("{pid} {}", both[0])).unwrap();
+        let checked = trial.watch().end();
+        assert_eq!(checked.threads.keys().copied().collect::<Vec<_>>(), [pid, both[1]]);
+        for one in both {
+            // SAFETY: a signal to processes that this test started.
+            unsafe { libc::kill(one, libc::SIGKILL) };
+        }
+        shell.wait().unwrap();
     }
 
     #[test]

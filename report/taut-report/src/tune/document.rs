@@ -1,8 +1,7 @@
 //! A tuning as a document: the answer, what was tried, what was not, and the files that apply it.
 
 use taut_document::{Block, Cell, Document, Finding, Section, Show, Table, Text, Tone, units};
-use taut_stats::compare::ChangeFigures;
-use taut_tune::{Problem, Standing, Tried, Tuned};
+use taut_tune::{Change, Problem, Set, Standing, Tuned};
 
 use super::sentences;
 
@@ -28,11 +27,11 @@ pub fn tune_document(tuned: &Tuned) -> Document {
     let lists = lists.into_iter().filter(|(_, lines)| !lines.is_empty());
     sections.extend(lists.map(|(title, lines)| Section::new(1, title, vec![list(lines)])));
     if let Some(folder) = &tuned.folder {
-        let places = tuned.files.iter().map(|file| format!("{folder}/{}: {}", file.name, file.usage));
+        let places = tuned.files().iter().map(|file| format!("{folder}/{}: {}", file.name, file.usage));
         let result = format!("{folder}/tune.json, tune.md, tune.html: this result");
         sections.push(Section::new(1, "Files", vec![list(places.chain([result]).collect())]));
     }
-    for (at, file) in tuned.files.iter().enumerate() {
+    for (at, file) in tuned.files().iter().enumerate() {
         // Without a folder the prefix is shown: it is what people copy.
         let show = if at == 0 && tuned.folder.is_none() { Show::Always } else { Show::Page };
         let blocks = vec![Block::Code(file.text.clone())];
@@ -59,13 +58,12 @@ fn tried(tuned: &Tuned) -> Table {
     let mut table = Table::new(head).priorities([0, 1, 5, 3, 0, 2, 0, 4, 0, 6]);
     table.columns[8].wraps = true;
     table.columns[9].wraps = true;
-    let all: Vec<&Tried> = tuned.found.iter().flat_map(|found| &found.tried).collect();
-    for tried in &all {
-        let row = table.row(row(tuned, tried));
-        row.tone = if tried.standing == Standing::Confirmed { Tone::Good } else { Tone::Plain };
+    for set in &tuned.tried {
+        let row = table.row(row(tuned, set));
+        row.tone = if set.standing == Standing::Confirmed { Tone::Good } else { Tone::Plain };
     }
     // Messages over the deadline, or activations that were not done at the next release, where that is known.
-    if all.iter().all(|tried| tried.missed.is_none()) {
+    if tuned.tried.iter().all(|set| set.missed.is_none()) {
         table.columns.remove(5);
         table.rows.iter_mut().for_each(|row| {
             row.cells.remove(5);
@@ -74,37 +72,36 @@ fn tried(tuned: &Tuned) -> Table {
     table
 }
 
-fn row(tuned: &Tuned, tried: &Tried) -> [Cell; 10] {
-    let attempt = tuned.found.as_ref().and_then(|found| found.attempts.iter().find(|one| one.set == tried.set));
+fn row(tuned: &Tuned, set: &Set) -> [Cell; 10] {
     let step = |both: Option<(f64, f64)>, cell: fn(f64) -> Cell| {
         both.map_or(Cell::Missing, |(before, after)| Cell::step(cell(before), cell(after)))
     };
     let time = |ns: f64| Cell::Time(ns.round() as u64);
-    let of = |figures: Option<&ChangeFigures>| figures.map(|one| (one.a.value, one.b.value));
-    let fresh = attempt.filter(|_| tried.standing == Standing::Confirmed);
+    let of = |change: &Option<Change>| change.as_ref().map(|one| (one.before, one.after));
+    let fresh = tuned.recommended.as_ref().filter(|_| set.standing == Standing::Confirmed);
     let (p50, tail, missed) = match fresh {
-        Some(attempt) => (of(attempt.p50.as_ref()), of(attempt.tail.as_ref()), of(attempt.missed.as_ref())),
-        None => (tried.p50_ns, tried.tail_ns, tried.missed),
+        Some(fresh) => (of(&fresh.p50), of(&fresh.tail), of(&fresh.missed)),
+        None => (set.p50_ns, set.tail_ns, set.missed),
     };
-    let figures = fresh.and_then(|attempt| attempt.tail.as_ref());
-    let change = figures.map(|figures| figures.change).or(tried.ratio.map(|ratio| ratio - 1.0));
+    let figures = fresh.and_then(|fresh| fresh.tail.as_ref());
+    let change = figures.map(|figures| figures.change).or(set.ratio.map(|ratio| ratio - 1.0));
     let interval = figures.and_then(|figures| figures.interval);
-    let in_force = match (&tried.standing, tried.rounds) {
+    let in_force = match (&set.standing, set.rounds) {
         (Standing::Problem(Problem::NotInForce(_)), _) => "no".into(),
         (_, 0) => units::MISSING.into(),
-        (_, rounds) => format!("{} of {rounds}", tried.verified),
+        (_, rounds) => format!("{} of {rounds}", set.verified),
     };
     [
-        Cell::text(tuned.name(&tried.set)),
+        Cell::text(tuned.name(&set.set)),
         Cell::text(in_force),
-        if tried.agreed > 0 { Cell::Count(tried.agreed as u64) } else { Cell::Missing },
+        if set.kernel_events > 0 { Cell::Count(set.kernel_events as u64) } else { Cell::Missing },
         step(p50, time),
         step(tail, time),
         step(missed, Cell::Share),
         change.map_or(Cell::Missing, Cell::Change),
-        interval.map_or(Cell::Missing, |of| Cell::interval(Cell::Change(of.low), Cell::Change(of.high))),
-        Cell::text(sentences::standing(tried)),
-        Cell::text(sentences::costs(tuned, &tried.set)),
+        interval.map_or(Cell::Missing, |[low, high]| Cell::interval(Cell::Change(low), Cell::Change(high))),
+        Cell::text(set.why.clone()),
+        Cell::text(sentences::costs(tuned, set)),
     ]
 }
 
@@ -133,6 +130,6 @@ mod tests {
         tuned.command = vec!["</style><script>alert(1)".into()];
         let page = html(&tune_document(&tuned), None);
         assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
-        assert_eq!(page.matches("<pre>").count(), tuned.files.len());
+        assert_eq!(page.matches("<pre>").count(), tuned.files().len());
     }
 }

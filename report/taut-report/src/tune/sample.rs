@@ -2,7 +2,8 @@
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use taut_tune::{
-    Guard, Left, Measured, Plan, Problem, Remedy, Setting, Settings, TABLE, ThreadRule, Threads, Tuned, Within, search,
+    Guard, Left, Measured, Plan, Problem, Remedy, Setting, Settings, TABLE, TailCause, ThreadRule, Threads, Tuned,
+    Within, search,
 };
 
 fn remedy(id: &str, plan: Plan, gain: f64) -> Remedy {
@@ -14,13 +15,15 @@ fn tuned() -> Tuned {
     let place = ThreadRule { threads: Threads::Named(vec!["loop".into()]), cpus: Some(vec![0].into()), policy: None };
     let place = Plan { threads: vec![place], ..Plan::default() };
     let setting = |one| Plan { settings: vec![one], ..Plan::default() };
+    let cause =
+        |cause: &str, detail: &str, tail_share| TailCause { cause: cause.into(), detail: detail.into(), tail_share };
     Tuned {
         command: vec!["./robot".into(), "--rate".into(), "1000".into()],
         chain: "loop.due → loop.done".into(),
         points: vec!["loop.due".into(), "loop.done".into()],
         messages: 2011,
         figure: "p99".into(),
-        causes: vec![("preempted".into(), "by hog/4711".into(), 0.93), ("timer_slack".into(), String::new(), 0.05)],
+        causes: vec![cause("preempted", "by hog/4711", 0.93), cause("timer_slack", "", 0.05)],
         remedies: vec![
             remedy("place", place, 0.8),
             remedy("fifo", setting(Setting::Fifo(71)), 0.8),
@@ -75,10 +78,8 @@ fn searched_within(most: usize, mut tuned: Tuned, factors: [f64; 3], fails: Opti
             ..Measured::default()
         }))
     });
-    tuned.found = Some(found.unwrap());
-    if let Some(attempt) = tuned.recommended() {
-        tuned.files = tuned.files_of(&attempt.set, &super::tune_headline(&tuned));
-    }
+    tuned.take(&found.unwrap());
+    tuned.make_files(&super::tune_headline(&tuned));
     tuned
 }
 

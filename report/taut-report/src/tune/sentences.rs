@@ -1,18 +1,17 @@
 //! What is said of a tuning, in one place, so that every form says the same.
 
-use taut_stats::compare::ChangeFigures;
-use taut_tune::{Answer, Attempt, Left, Problem, Standing, Tried, Tuned, Within};
+use taut_tune::{Answer, Change, Guarded, Left, Recommended, Set, Standing, TailCause, Tuned, Within};
 
 use crate::words;
 
 /// The answer in one line.
 pub fn headline(tuned: &Tuned) -> String {
     let figure = if tuned.figure.is_empty() { "the tail" } else { &tuned.figure };
-    match (tuned.answer(), tuned.recommended()) {
-        (Answer::Recommended, Some(attempt)) => {
-            let name = tuned.name(&attempt.set);
-            let gain = attempt.tail.as_ref().map_or(String::new(), gain);
-            format!("{name}: {figure} {gain}, over {}", words::quantity(attempt.pairs as u64, "fresh pair"))
+    match (tuned.answer(), &tuned.recommended) {
+        (Answer::Recommended, Some(of)) => {
+            let gain = of.tail.as_ref().map_or(String::new(), gain);
+            let pairs = words::quantity(of.pairs as u64, "fresh pair");
+            format!("{}: {figure} {gain}, over {pairs}", tuned.name(&of.set))
         }
         (Answer::NotPermitted, _) => {
             let grant = tuned.left.iter().find_map(|left| left.grant.as_deref()).unwrap_or_default();
@@ -26,7 +25,7 @@ pub fn headline(tuned: &Tuned) -> String {
 
 fn not_enough(tuned: &Tuned) -> String {
     let minutes = tuned.needed_s.map_or(String::new(), |s| format!(" {}m", (s / 60.0).ceil().max(1.0)));
-    let Some(best) = tuned.promising() else {
+    let Some(best) = &tuned.promising else {
         return format!("Not enough evidence in the time; give more with --max-time{minutes}");
     };
     let (standing, seen) = match best.pairs {
@@ -38,7 +37,7 @@ fn not_enough(tuned: &Tuned) -> String {
     let remedies: Vec<String> = best.set.iter().map(|at| format!("--remedy {}", tuned.name(&[*at]))).collect();
     format!(
         "Not enough evidence in the time; {} {standing} ({} {} → {} {seen}): try {} or --max-time{minutes}",
-        tuned.name(best.set),
+        tuned.name(&best.set),
         tuned.figure,
         words::scaled(best.before_ns),
         words::scaled(best.after_ns),
@@ -47,21 +46,11 @@ fn not_enough(tuned: &Tuned) -> String {
 }
 
 /// "1.24 ms → 210 µs (−83 %, interval −88 to −75 %)".
-fn gain(figures: &ChangeFigures) -> String {
-    let interval = figures.interval.map_or(String::new(), |interval| {
-        format!(
-            ", {:.0} % interval {} to {}",
-            100.0 * interval.confidence,
-            percent(interval.low),
-            percent(interval.high)
-        )
+fn gain(of: &Change) -> String {
+    let interval = of.interval.zip(of.confidence).map_or(String::new(), |([low, high], confidence)| {
+        format!(", {:.0} % interval {} to {}", 100.0 * confidence, percent(low), percent(high))
     });
-    format!(
-        "{} → {} ({}{interval})",
-        words::scaled(figures.a.value),
-        words::scaled(figures.b.value),
-        percent(figures.change)
-    )
+    format!("{} → {} ({}{interval})", words::scaled(of.before), words::scaled(of.after), percent(of.change))
 }
 
 /// A change in per cent: "−83 %".
@@ -74,7 +63,7 @@ fn percent(change: f64) -> String {
 }
 
 fn nothing_helps(tuned: &Tuned) -> String {
-    let tried = match tuned.found.as_ref().map_or(0, |found| found.tried.len()) {
+    let tried = match tuned.tried.len() {
         0 => "No setting outside the program answers the causes of the tail".to_owned(),
         _ => format!("Nothing that was tried here helps{}", unused(tuned)),
     };
@@ -92,8 +81,8 @@ fn nothing_helps(tuned: &Tuned) -> String {
 
 /// ", and 5 of 6 could not be used".
 fn unused(tuned: &Tuned) -> String {
-    let all = tuned.found.iter().flat_map(|found| &found.tried);
-    let singles: Vec<&Standing> = all.filter(|one| one.set.len() == 1).map(|one| &one.standing).collect();
+    let singles: Vec<&Standing> =
+        tuned.tried.iter().filter(|one| one.set.len() == 1).map(|one| &one.standing).collect();
     let unused = singles.iter().filter(|standing| matches!(standing, Standing::Problem(_))).count();
     match unused {
         0 => String::new(),
@@ -105,8 +94,8 @@ fn unused(tuned: &Tuned) -> String {
 pub(super) fn about(tuned: &Tuned) -> String {
     let mut parts = vec![format!("chain {}", tuned.chain), words::quantity(tuned.messages, "message")];
     parts.extend(tuned.trial_s.map(|s| format!("trials of {s:.1} s")));
-    if let Some(found) = &tuned.found {
-        parts.push(format!("{} in {:.0} s", words::quantity(found.trials as u64, "trial"), tuned.elapsed_s));
+    if !tuned.tried.is_empty() || tuned.is_out {
+        parts.push(format!("{} in {:.0} s", words::quantity(tuned.trials as u64, "trial"), tuned.elapsed_s));
         parts.push(format!("seed {}", tuned.seed));
     }
     parts.join(" · ")
@@ -114,9 +103,9 @@ pub(super) fn about(tuned: &Tuned) -> String {
 
 /// The causes of the tail before.
 pub(super) fn causes(tuned: &Tuned) -> String {
-    let one = |(cause, detail, share): &(String, String, f64)| {
-        let detail = if detail.is_empty() { String::new() } else { format!(" {detail}") };
-        format!("{} {cause}{detail}", words::percent(*share))
+    let one = |of: &TailCause| {
+        let detail = if of.detail.is_empty() { String::new() } else { format!(" {}", of.detail) };
+        format!("{} {}{detail}", words::percent(of.tail_share), of.cause)
     };
     let all: Vec<String> = tuned.causes.iter().take(4).map(one).collect();
     if all.is_empty() { String::new() } else { format!("excess of the tail: {}", all.join(", ")) }
@@ -124,46 +113,30 @@ pub(super) fn causes(tuned: &Tuned) -> String {
 
 /// What is recommended, one sentence each.
 pub(super) fn recommendation(tuned: &Tuned) -> Vec<String> {
-    let Some(attempt) = tuned.recommended() else { return Vec::new() };
-    let mut lines = vec![format!("{}.", tuned.plan(&attempt.set))];
-    for remedy in attempt.set.iter().filter_map(|at| tuned.remedies.get(*at)) {
-        lines.push(format!("{}: costs {}; {}.", remedy.id, remedy.row.cost, remedy.row.undone));
+    let Some(of) = &tuned.recommended else { return Vec::new() };
+    let mut lines = vec![format!("{}.", of.text)];
+    for remedy in tuned.remedies(&of.set) {
+        lines.push(format!("Cost of {}: {}. Undo: {}.", remedy.id, remedy.row.cost, remedy.row.undone));
     }
-    lines.extend(guards(attempt));
+    lines.extend(guards(of));
     lines
 }
 
-fn guards(attempt: &Attempt) -> Option<String> {
-    let one = |(name, figures): &(String, Option<ChangeFigures>)| {
-        let figures = figures.as_ref()?;
-        let is_share = name.ends_with("dropped") || name.ends_with("overruns");
+fn guards(of: &Recommended) -> Option<String> {
+    let one = |of: &Guarded| {
+        let change = of.change.as_ref()?.change;
+        let is_share = of.guard.ends_with("dropped") || of.guard.ends_with("overruns");
         let points = |share: f64| format!("{:+.1} points", 100.0 * share + 0.0).replace('-', "−");
-        let change = if is_share { points(figures.change) } else { percent(figures.change) };
-        Some(format!("{name} {change}"))
+        let change = if is_share { points(change) } else { percent(change) };
+        Some(format!("{} {change}", of.guard))
     };
-    let all: Vec<String> = attempt.guards.iter().filter_map(one).collect();
+    let all: Vec<String> = of.guards.iter().filter_map(one).collect();
     (!all.is_empty()).then(|| format!("Not worse: {}.", all.join(", ")))
 }
 
-/// The word for what became of a set.
-pub(super) fn standing(tried: &Tried) -> String {
-    match &tried.standing {
-        Standing::Confirmed => "confirmed".into(),
-        Standing::NotConfirmed => "not confirmed".into(),
-        Standing::Harms(what) => format!("harms {}", what.join(", ")),
-        Standing::Helped => "helped".into(),
-        Standing::DidNotHelp => "did not help".into(),
-        Standing::Problem(Problem::Failed(why)) => format!("the program fails: {why}"),
-        Standing::Problem(Problem::NotInForce(why)) => format!("not in force: {why}"),
-        Standing::NotTried if tried.rounds > 0 => "too few sound trials".into(),
-        Standing::NotTried => "no time".into(),
-    }
-}
-
 /// What a set of remedies costs.
-pub(super) fn costs(tuned: &Tuned, set: &[usize]) -> String {
-    let costs: Vec<&str> = set.iter().filter_map(|at| tuned.remedies.get(*at)).map(|remedy| remedy.row.cost).collect();
-    costs.join("; ")
+pub(super) fn costs(tuned: &Tuned, set: &Set) -> String {
+    tuned.remedies(&set.set).map(|remedy| remedy.row.cost).collect::<Vec<_>>().join("; ")
 }
 
 /// What was not tried, one sentence each.

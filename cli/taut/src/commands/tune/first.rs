@@ -1,18 +1,18 @@
 //! The first recording: the command as it is, what its slowest messages wait for, how fast it is.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, bail};
 use taut_analysis::{Analysis, Cause, Chain, Loop, LoopFound, SourceKind, probe_chain};
 use taut_gate::Void;
-use taut_tune::{Checked, Plan, Tuned};
+use taut_tune::{Checked, Plan, TailCause, Tuned};
 
 use super::{
     Args,
-    pace::{Other, Pace},
+    pace::{Other, Pace, START_S},
     trials::Trials,
 };
 
@@ -24,6 +24,8 @@ const WANTED: f64 = 2_000.0;
 const SHARE: f64 = 0.12;
 /// Of the time that other threads took, those with less than this share are left alone.
 const WEIGHTY: f64 = 0.1;
+/// From this share of the excess on, a quota is a cause of the tail.
+const THROTTLED: f64 = 0.05;
 /// A loop that ran less often may have been none.
 const ACTIVATIONS_MIN: u64 = 50;
 /// A command that fails so often is no command to tune.
@@ -40,6 +42,8 @@ struct NoChain;
 pub struct First {
     pub analysis: Analysis,
     pub checked: Checked,
+    /// Time in handlers of devices' interrupts, by CPU.
+    pub interrupts_ns: BTreeMap<u16, u64>,
     /// Threads of the recorder.
     recorder: BTreeSet<i32>,
     /// Index of the chain to tune.
@@ -65,7 +69,7 @@ impl First {
             }
             first => first?,
         };
-        trials.count_from_start(first.chain().source == SourceKind::Wakes);
+        trials.count_from_start(first.pace().is_from_start);
         let chain = first.chain();
         let span_s = first.span_s();
         let per_s = chain.messages as f64 / span_s.max(1e-3);
@@ -77,7 +81,7 @@ impl First {
             return Ok(first);
         }
         let start_s = (first.took.as_secs_f64() - span_s).max(0.0);
-        First::once(trials, args, Duration::from_secs_f64(wanted_s + start_s.min(2.0)))
+        First::once(trials, args, Duration::from_secs_f64(wanted_s + start_s.min(START_S)))
     }
 
     fn once(trials: &mut Trials, args: &Args, length: Duration) -> Result<First> {
@@ -105,7 +109,17 @@ impl First {
             let chain = chosen(&analysis, &recorder, args)?;
             let reason = analysis.ending.as_ref().map(|ending| ending.reason.clone());
             let is_over = !matches!(reason.as_deref(), Some("duration" | "signal") | None);
-            return Ok(First { analysis, checked: ran.checked, recorder, chain, took, analysed, is_over });
+            let interrupts_ns = seen.interrupts_ns().clone();
+            return Ok(First {
+                analysis,
+                checked: ran.checked,
+                interrupts_ns,
+                recorder,
+                chain,
+                took,
+                analysed,
+                is_over,
+            });
         }
         unreachable!("the last failure ends the loop")
     }
@@ -144,14 +158,18 @@ impl First {
     pub fn pace(&self) -> Pace {
         let chain = self.chain();
         let threads = chain.points.iter().flat_map(|point| &point.threads);
+        let is_throttled = |of: &taut_analysis::CauseShare| of.cause == Cause::Throttled && of.tail_share >= THROTTLED;
         Pace {
             chain: chain.name.clone(),
             names: threads.filter_map(|name| Some(name.rsplit_once('/')?.0.to_owned())).collect(),
             others: self.others_to_protect(),
             span_s: self.span_s(),
             messages: chain.messages,
+            latencies_ns: chain.series.iter().map(|(_, latency_ns)| *latency_ns).collect(),
             took: self.took,
             analysed: self.analysed,
+            is_throttled: chain.explained.by_cause.iter().any(is_throttled),
+            is_from_start: chain.source == SourceKind::Wakes,
             is_over: self.is_over,
         }
     }
@@ -203,13 +221,18 @@ impl First {
     pub fn described(&self, args: &Args) -> Tuned {
         let chain = self.chain();
         let causes = chain.explained.causes.iter().filter(|share| share.tail_share >= 0.01);
+        let cause = |of: &taut_analysis::CauseShare| TailCause {
+            cause: of.cause.word().to_owned(),
+            detail: of.detail.clone(),
+            tail_share: of.tail_share,
+        };
         Tuned {
             command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             chain: chain.name.clone(),
             points: chain.points.iter().map(|point| point.name.clone()).collect(),
             deadline_ns: chain.deadline_ns,
             messages: chain.end_to_end.distribution.n,
-            causes: causes.map(|one| (one.cause.word().to_owned(), one.detail.clone(), one.tail_share)).collect(),
+            causes: causes.map(cause).collect(),
             is_restored: true,
             ..Tuned::default()
         }

@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use taut_recording::Shown;
 use taut_report::{tune_document, tune_json};
-use taut_tune::{Answer, Candidates, FEWEST_TRIALS, Facts, Found, Journal, Settings, candidates, search, within};
+use taut_tune::{Answer, Candidates, FEWEST_TRIALS, Facts, Journal, Settings, candidates, search, within};
 
 use crate::{
     config,
@@ -213,6 +213,7 @@ fn findings() -> Vec<taut_doctor::Finding> {
 
 fn tune(args: &Args) -> Result<Done> {
     let began = Instant::now();
+    written::is_possible(args.files.as_deref(), args.output.as_deref())?;
     let mut gating = config::load_gate(args.config.as_deref())?;
     gating.analysis.explain.worst = 0;
     gating.analysis.explain.sides = true;
@@ -239,7 +240,7 @@ fn tune(args: &Args) -> Result<Done> {
     let first = First::record(&mut trials, args)?;
     let facts = Facts::gather(&taut, args.allow_changes, &findings())
         .of_command(&args.command[0].to_string_lossy())
-        .of_program(first.own(), &first.others(), first.period_ns());
+        .of_program(first.own(), &first.others(), first.period_ns(), &first.interrupts_ns);
     let has_ros = first.analysis.totals.ros_events > 0;
     let Candidates { remedies, left } = candidates(first.chain(), has_ros, &facts, &args.remedy);
     let mut tuned = first.described(args);
@@ -257,7 +258,7 @@ fn tune(args: &Args) -> Result<Done> {
     if let Some(note) = first.too_few(args) {
         tuned.notes.push(note);
         tuned.needed_s = Some(args.max_time.as_secs_f64() * LONGER);
-        tuned.found = Some(Found { is_out: true, ..Found::default() });
+        tuned.is_out = true;
     }
     if !tuned.remedies.is_empty() {
         trials.choose(&first.pace(), &tuned, args)?;
@@ -277,7 +278,10 @@ fn tune(args: &Args) -> Result<Done> {
         if found.is_out {
             tuned.needed_s = Some(trials.needed_s(tuned.remedies.len()));
         }
-        tuned.found = Some(found);
+        for remedy in &mut tuned.remedies {
+            remedy.plan.outside.retain(|one| !trials.refused().contains(one));
+        }
+        tuned.take(&found);
     }
     let end = trials.end();
     tuned.figure = end.figure;
@@ -286,10 +290,7 @@ fn tune(args: &Args) -> Result<Done> {
     tuned.is_restored = end.is_restored;
     tuned.is_interrupted = end.signal.is_some();
     tuned.elapsed_s = began.elapsed().as_secs_f64();
-    if let Some(attempt) = tuned.recommended() {
-        let line = taut_report::tune_headline(&tuned);
-        tuned.files = tuned.files_of(&attempt.set, &line);
-    }
+    tuned.make_files(&taut_report::tune_headline(&tuned));
     if let Some(folder) = &args.files {
         tuned.folder = Some(folder.shown());
         written::folder(folder, &tuned)?;

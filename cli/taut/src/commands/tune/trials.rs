@@ -1,31 +1,36 @@
 //! Trials of the command with and without remedies: each a run of its own, recorded, watched, and put back.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Analysis, Analyzer, Config, Loop};
-use taut_gate::{Statistic, Trial, TrialFigures, Void};
+use taut_gate::{Failure, Statistic, Trial, TrialFigures, TrialOptions, Void};
 use taut_stats::{
     Distribution,
     compare::{Margin, Rule, Scale},
 };
 use taut_tune::{
-    CONFIRMING_TRIALS, Checked, FEWEST_TRIALS, Guard, Journal, Measured, Plan, Problem, Seen, Stage, Tuned,
+    CONFIRMING_TRIALS, Checked, FEWEST_TRIALS, Guard, Journal, Measured, Outside, Plan, Problem, Seen, Stage, Tuned,
     expected_trials,
 };
 
 use super::{
     super::gate::live::{Live, Program},
     Args,
-    pace::{Other, Pace},
+    pace::{Other, Pace, START_S},
 };
 use crate::{exit::Interrupted, input};
 
 /// Figures of the tail, the rarest first, with the messages that a trial needs for each.
 const TAILS: [(Statistic, f64); 3] = [(Statistic::P99, 1_500.0), (Statistic::P95, 300.0), (Statistic::P90, 150.0)];
+/// Steps in which the messages are looked for that carry a figure.
+const LONGER: f64 = 1.25;
+/// A trial is so many times longer, so that none falls short.
+const LONG_ENOUGH: f64 = 1.1;
 /// A stage may take this share of the search's time.
 const SHARES: [(Stage, f64); 3] = [(Stage::Singles, 0.4), (Stage::Pairs, 0.5), (Stage::Confirm, 1.0)];
 /// A search that lacked time is given its expected one with this to spare.
@@ -34,6 +39,10 @@ const SPARE: f64 = 1.25;
 const TOO_FEW: f64 = 0.5;
 /// The start fails so often: it is not fit to be compared with.
 const FAILURES_MAX: usize = 3;
+/// A remedy under which it fails so often is out. Once may be the program's own failure, or the machine's.
+const FAILURES_OF_REMEDY: usize = 2;
+/// How a recording says that the recorder ended the program.
+const STOPPED: &str = "duration";
 const DROPPED: &str = "messages dropped";
 /// Names of threads that a plan must be in force for; beyond that it must be for all.
 const NAMES_MAX: usize = 16;
@@ -55,12 +64,20 @@ pub struct Trials {
     trial_s: f64,
     tail: Statistic,
     chain: String,
+    /// Share of a trial for which the probe may stall.
+    stalled_max: f64,
     names: Vec<String>,
     protected: Vec<Other>,
     /// Messages of each run of the start.
     messages: Vec<u64>,
     ran: u64,
     start_failures: usize,
+    /// The program does not end well when it is stopped, as it is.
+    fails_at_stop: bool,
+    /// Changes that the kernel refuses: remedies go without them.
+    refused: Vec<Outside>,
+    /// Of each plan.
+    failures: BTreeMap<String, usize>,
     is_restored: bool,
     signal: Option<i32>,
     notes: Vec<String>,
@@ -99,11 +116,15 @@ impl Trials {
             trial_s: 0.0,
             tail: Statistic::P99,
             chain: String::new(),
+            stalled_max: TrialOptions::default().stalled_max,
             names: Vec::new(),
             protected: Vec::new(),
             messages: Vec::new(),
             ran: 0,
             start_failures: 0,
+            fails_at_stop: false,
+            refused: Vec::new(),
+            failures: BTreeMap::new(),
             is_restored: true,
             signal: None,
             notes: Vec::new(),
@@ -148,7 +169,27 @@ impl Trials {
         let seed = self.seed.wrapping_add(self.ran);
         let void = self.live.record(&program, seed, &self.path(), duration);
         let checked = watched.end();
-        Ok(Ran { void: void?, checked })
+        let void = match void? {
+            Some(Void::Failed { failure }) if self.was_stopped() => self.at_its_stop(plan, failure),
+            void => void,
+        };
+        Ok(Ran { void, checked })
+    }
+
+    /// How the program ended when it was stopped says nothing of the run, where it ends so without a remedy, too: a node of rclpy that spins until
+    /// it is interrupted ends with an exception.
+    fn at_its_stop(&mut self, plan: &Plan, failure: Failure) -> Option<Void> {
+        if plan.is_empty() && !self.fails_at_stop {
+            self.fails_at_stop = true;
+            self.note(format!("without a remedy, too, the program fails when it is stopped: {}", failure.how));
+        }
+        (!self.fails_at_stop).then_some(Void::Failed { failure })
+    }
+
+    /// Whether the recorder ended the last run.
+    fn was_stopped(&self) -> bool {
+        let ending = || Some(taut_recording::read(&input::map(&self.path()).ok()?, &mut |_| {}).ok()?.ending?.reason);
+        ending().is_some_and(|reason| reason == STOPPED)
     }
 
     /// The recording of the last run, and what kernel events say of its threads.
@@ -163,7 +204,12 @@ impl Trials {
             })?;
             let damage = contents.damage.iter().map(ToString::to_string).collect();
             let length = bytes.len() as u64;
-            Ok((analyzer.finish(contents.info, contents.ending, damage, length)?, seen))
+            let mut ending = contents.ending;
+            // How it ended then is no failure of the run.
+            if let Some(ending) = ending.as_mut().filter(|ending| self.fails_at_stop && ending.reason == STOPPED) {
+                ending.exit_code = None;
+            }
+            Ok((analyzer.finish(contents.info, ending, damage, length)?, seen))
         };
         read().with_context(|| format!("a run of {}", self.words()))
     }
@@ -171,6 +217,10 @@ impl Trials {
     /// Chooses the figure of the tail and the length of the trials, so that the time holds a search.
     pub fn choose(&mut self, first: &Pace, tuned: &Tuned, args: &Args) -> Result<()> {
         self.chain.clone_from(&first.chain);
+        if first.is_throttled {
+            self.stalled_max = 1.0;
+            self.note("the quota is the probe's, too: whether the machine stalled is not known".to_owned());
+        }
         self.protected = protected(first, args)?;
         let mut names = first.names.clone();
         names.sort();
@@ -184,7 +234,12 @@ impl Trials {
         self.searching = self.began.elapsed();
         let left_s = self.max_time.saturating_sub(self.searching).as_secs_f64();
         let wanted = expected_trials(tuned.remedies.len(), usize::MAX / 2) as f64;
-        let carried = |messages: f64| TAILS.iter().find(|(_, needed)| messages >= *needed).unwrap_or(&TAILS[2]).0;
+        let mut tails: Vec<(Statistic, f64)> = TAILS.into_iter().filter_map(|of| carrying(of, first)).collect();
+        if tails.is_empty() {
+            tails.push(TAILS[2]);
+        }
+        let last = tails[tails.len() - 1];
+        let carried = |messages: f64| tails.iter().find(|(_, needed)| messages >= *needed).unwrap_or(&last).0;
         if first.is_over {
             self.duration = None;
             self.trial_s = (first.took + first.analysed).as_secs_f64();
@@ -193,14 +248,16 @@ impl Trials {
             self.trial_s = overhead_s + duration.as_secs_f64() * each_s;
             self.tail = carried(duration.as_secs_f64() * per_s * 0.95);
         } else {
-            let fits =
-                |(_, needed): &&(Statistic, f64)| (overhead_s + needed * 1.1 / per_s * each_s) * wanted <= left_s;
-            let (tail, needed) = TAILS.iter().find(fits).unwrap_or(&TAILS[2]);
+            let fits = |(_, needed): &&(Statistic, f64)| {
+                (overhead_s + needed * LONG_ENOUGH / per_s * each_s) * wanted <= left_s
+            };
+            let (tail, needed) = tails.iter().find(fits).unwrap_or(&last);
             self.tail = *tail;
             // As long as what starting and ending it takes, where the time holds enough of such trials.
             let spare_s = (left_s / wanted - overhead_s) / each_s;
-            let length_s = (needed * 1.1 / per_s).max(overhead_s.min(spare_s));
-            self.duration = Some(Duration::from_secs_f64((length_s * 10.0).ceil() / 10.0));
+            let length_s = (needed * LONG_ENOUGH / per_s).max(overhead_s.min(spare_s));
+            let start_s = if first.is_from_start { overhead_s.min(START_S) } else { 0.0 };
+            self.duration = Some(Duration::from_secs_f64(((start_s + length_s) * 10.0).ceil() / 10.0));
             self.trial_s = overhead_s + length_s * each_s;
         }
         Ok(())
@@ -237,6 +294,11 @@ impl Trials {
             guards.push(guard(format!("{name}: {lost}"), share));
         }
         guards
+    }
+
+    /// Changes that the kernel refused.
+    pub fn refused(&self) -> &[Outside] {
+        &self.refused
     }
 
     /// Said before the search.
@@ -278,7 +340,8 @@ impl Trials {
     /// One trial of a set of remedies; `None` when the stage has no time for it.
     pub fn run(&mut self, stage: Stage, plan: &Plan, name: &str) -> Result<Option<Measured>> {
         let elapsed_s = self.began.elapsed().as_secs_f64();
-        if self.signal.is_some() || elapsed_s + self.trial_s > self.limit_s(stage) {
+        // What is not as it was would be part of every further trial.
+        if self.signal.is_some() || !self.is_restored || elapsed_s + self.trial_s > self.limit_s(stage) {
             return Ok(None);
         }
         let what = if name.is_empty() { "as it is" } else { name };
@@ -306,19 +369,34 @@ impl Trials {
     }
 
     fn measured(&mut self, plan: &Plan) -> Result<Measured> {
-        let mut held = Vec::new();
+        let (mut held, mut applied, mut refused) = (Vec::new(), Vec::new(), None);
         for outside in &plan.outside {
+            if self.refused.contains(outside) {
+                continue;
+            }
             let Some(journal) = &mut self.journal else { bail!("{outside}: there is no journal") };
             match outside.apply(journal) {
-                Ok(file) => held.extend(file),
+                Ok(file) => {
+                    held.extend(file);
+                    applied.push(outside);
+                }
+                Err(error) if error.is_refused() => {
+                    self.note(format!("{error}; it stays as it is"));
+                    self.refused.push(outside.clone());
+                    refused.get_or_insert(error);
+                }
                 Err(error) => {
                     self.put_back();
                     return Ok(with_problem(Problem::NotInForce(error.to_string())));
                 }
             }
         }
+        if let (true, Some(error)) = (applied.is_empty(), refused) {
+            self.put_back();
+            return Ok(with_problem(Problem::NotInForce(error.to_string())));
+        }
         let ran = self.record(plan, self.duration);
-        let amiss = plan.outside.iter().find_map(|outside| Some(format!("{outside}: {}", outside.amiss()?)));
+        let amiss = applied.iter().find_map(|outside| Some(format!("{outside}: {}", outside.amiss()?)));
         drop(held);
         self.put_back();
         let ran = ran?;
@@ -335,7 +413,7 @@ impl Trials {
             Some(Void::Failed { .. }) if self.start_failures > 0 => {
                 return Ok(Measured { is_void: true, ..Measured::default() });
             }
-            Some(Void::Failed { failure }) => return Ok(with_problem(Problem::Failed(failure.to_string()))),
+            Some(Void::Failed { failure }) => return Ok(self.failed(plan, failure.to_string())),
             Some(void) if is_start || !matches!(void, Void::NotRecorded { .. }) => {
                 self.void(void);
                 return Ok(Measured { is_void: true, ..Measured::default() });
@@ -344,21 +422,24 @@ impl Trials {
             None => {}
         }
         let (analysis, seen) = match self.analyse() {
-            Err(_) if !is_start => return Ok(with_problem(Problem::Failed("it left no messages".into()))),
+            Err(_) if !is_start => return Ok(self.failed(plan, "it left no messages".into())),
             Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty { .. })) => {
                 return Ok(self.without_messages());
             }
             read => read?,
         };
         let trial = |chain: &str| {
-            let wanted =
-                taut_gate::TrialOptions { chain: Some(chain.to_owned()), ..taut_gate::TrialOptions::default() };
+            let wanted = TrialOptions {
+                chain: Some(chain.to_owned()),
+                stalled_max: self.stalled_max,
+                ..TrialOptions::default()
+            };
             Trial::of(&self.chain, &analysis, &wanted)
         };
         let Ok(own) = trial(&self.chain) else {
             return Ok(match is_start {
                 true => self.without_messages(),
-                false => with_problem(Problem::Failed("it left no message of the chain".into())),
+                false => self.failed(plan, "it left no message of the chain".into()),
             });
         };
         if let Some(void) = &own.void {
@@ -370,11 +451,15 @@ impl Trials {
         }
         let (agreed, contradiction) = seen.check(plan, &ran.checked);
         let not_in_force = amiss.or_else(|| ran.checked.problem(plan, &self.names)).or(contradiction);
-        let problem = not_in_force.map(Problem::NotInForce).or_else(|| self.too_few(&own, is_start));
+        if let (None, false, Some(why)) = (&not_in_force, is_start, self.too_few(&own)) {
+            return Ok(self.failed(plan, why));
+        }
         let of = |figures: &TrialFigures| figures.get(self.tail);
         let mut guards = vec![
             own.way.total.p50,
-            (own.messages > 0).then(|| ran.checked.cpu_s / own.messages as f64),
+            // What a quota kept from the program is no cost of lifting it.
+            (own.messages > 0 && !plan.outside.iter().any(Outside::lifts_quota))
+                .then(|| ran.checked.cpu_s / own.messages as f64),
             (own.messages > 1).then(|| own.active_s / own.messages as f64),
             Some(own.dropped),
         ];
@@ -397,7 +482,7 @@ impl Trials {
             missed: own.missed.or_else(|| overruns(&analysis, &self.chain)),
             guards,
             is_void: false,
-            problem,
+            problem: not_in_force.map(Problem::NotInForce),
             agreed,
         })
     }
@@ -408,17 +493,28 @@ impl Trials {
         Measured { is_void: true, ..Measured::default() }
     }
 
-    fn too_few(&self, trial: &Trial, is_start: bool) -> Option<Problem> {
+    /// A run of a remedy that failed.
+    fn failed(&mut self, plan: &Plan, why: String) -> Measured {
+        let failures = self.failures.entry(plan.to_string()).or_default();
+        *failures += 1;
+        match *failures {
+            FAILURES_OF_REMEDY.. => with_problem(Problem::Failed(why)),
+            _ => Measured { is_void: true, ..Measured::default() },
+        }
+    }
+
+    fn too_few(&self, trial: &Trial) -> Option<String> {
         let mut of_start = self.messages.clone();
         of_start.sort_unstable();
         let typical = *of_start.get(of_start.len() / 2)?;
-        let is_few = !is_start && (trial.messages as f64) < TOO_FEW * typical as f64;
-        is_few.then(|| Problem::Failed(format!("{} messages, without it {typical}", trial.messages)))
+        let is_few = (trial.messages as f64) < TOO_FEW * typical as f64;
+        is_few.then(|| format!("{} messages, without it {typical}", trial.messages))
     }
 
     fn put_back(&mut self) {
-        if let Some(Err(error)) = self.journal.as_mut().map(Journal::undo) {
-            self.is_restored = false;
+        let undone = self.journal.as_mut().map_or(Ok(()), Journal::undo);
+        self.is_restored = undone.is_ok();
+        if let Err(error) = undone {
             self.note(error.to_string());
         }
     }
@@ -459,6 +555,14 @@ impl Trials {
 
 fn with_problem(problem: Problem) -> Measured {
     Measured { problem: Some(problem), ..Measured::default() }
+}
+
+/// With the messages that a trial needs for it by the first recording: more where many are late together. `None` where that does not carry it.
+fn carrying((tail, least): (Statistic, f64), first: &Pace) -> Option<(Statistic, f64)> {
+    let messages = std::iter::successors(Some(least), |messages| Some(messages * LONGER));
+    let mut messages = messages.take_while(|messages| *messages <= first.latencies_ns.len() as f64);
+    let needed = messages.find(|messages| of_distribution(tail, &first.of_messages(*messages)).is_some())?;
+    Some((tail, needed))
 }
 
 /// Of a loop's activations, the share that was not done at the next release.

@@ -9,10 +9,22 @@ use taut_tune::Tuned;
 
 use crate::output;
 
+/// Fails before the first trial where the result could not be written behind the last.
+pub fn is_possible(folder: Option<&Path>, output: Option<&Path>) -> Result<()> {
+    if let Some(folder) = folder {
+        std::fs::create_dir_all(folder).with_context(|| folder.shown())?;
+        tempfile::tempfile_in(folder).with_context(|| folder.shown())?;
+    }
+    if let Some(path) = output {
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        tempfile::tempfile_in(above).with_context(|| path.shown())?;
+    }
+    Ok(())
+}
+
 /// Writes all of it.
 pub fn folder(folder: &Path, tuned: &Tuned) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| folder.shown())?;
-    for file in &tuned.files {
+    for file in tuned.files() {
         let path = folder.join(file.name);
         output::write(&file.text, Some(&path))?;
         if file.is_program {
