@@ -100,7 +100,9 @@ fn busy(analysis: &Analysis) -> Option<String> {
 
 /// The gap of a steady stream in which most messages are missing, where a chain begins or at a point of no chain.
 fn silent(analysis: &Analysis) -> Option<String> {
-    let firsts = analysis.chains.iter().filter_map(|chain| chain.points.first());
+    // Of a loop whose start is known its missing periods are.
+    let is_told = |chain: &&Chain| chain.starts.as_ref().is_some_and(|starts| starts.missing > 0);
+    let firsts = analysis.chains.iter().filter(|chain| !is_told(chain)).filter_map(|chain| chain.points.first());
     let steady = firsts.chain(&analysis.points).filter(|point| point.gaps * STEADY < point.messages);
     let worst = |point: &Point| point.longest_gaps.iter().map(|gap| gap.missing).max().unwrap_or(0);
     let point = steady.filter(|point| point.missing > 0).max_by_key(|point| worst(point))?;
@@ -270,9 +272,10 @@ fn loses(chain: &Chain) -> bool {
 /// Up to what a remedy goes on with: reasons, alternatives, details.
 fn beginning(remedy: &str) -> &str {
     let mut depth = 0;
-    let ends = |(_, c): &(usize, char)| {
+    let ends = |(at, c): &(usize, char)| {
         depth += i32::from(*c == '(') - i32::from(*c == ')');
-        depth == 0 && matches!(c, ',' | ':' | ';')
+        // A colon amid a word is a name's.
+        depth == 0 && matches!(c, ',' | ':' | ';') && remedy[at + 1..].starts_with(' ')
     };
     remedy.char_indices().find(ends).map_or(remedy, |(at, _)| &remedy[..at])
 }
@@ -287,11 +290,13 @@ fn ended(chain: &Chain) -> Option<String> {
             count(chain.messages)
         ));
     }
-    let (reason, _) = outcomes.dropped.first()?;
+    let (reason, of_reason) = outcomes.dropped.first()?;
+    let place = outcomes.last_seen.iter().filter(|of| of.reason == *reason && of.messages * 2 > *of_reason);
+    let place = place.map(|of| format!(" after {}", quoted(&of.point))).next().unwrap_or_default();
     let share = percent(dropped as f64 / chain.messages.max(1) as f64);
     let most = if outcomes.dropped.len() > 1 { "most" } else { "all" };
     Some(format!(
-        "{} of {} messages were dropped ({share}), {most} for {reason}.",
+        "{} of {} messages were dropped ({share}), {most} for {reason}{place}.",
         count(dropped),
         count(chain.messages)
     ))
@@ -311,6 +316,10 @@ mod tests {
             ),
             ("hold the lock for a shorter time: copy the data", "hold the lock for a shorter time"),
             ("make the call less often", "make the call less often"),
+            (
+                "give the thread robot:ctrl/7 a real-time priority, so that it runs",
+                "give the thread robot:ctrl/7 a real-time priority",
+            ),
         ];
         for (remedy, begins) in remedies {
             assert_eq!(beginning(remedy), begins);
@@ -332,7 +341,8 @@ mod tests {
         analysis.telemetry.clear();
         assert_eq!(
             headline(&analysis).replace('\u{202f}', " "),
-            "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. Nothing passed camera.frame for 133 ms from 12.400 s on, where its \
+            "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. Nothing passed \
+             camera.frame for 133 ms from 12.400 s on, where its \
              period would have had 3 messages; 5 are missing in its 4 gaps. The longest silence was 133 ms on camera.frame, where 33.3 ms is typical."
         );
     }
@@ -389,8 +399,9 @@ mod tests {
             "Half of 868 messages took 2.43 ms or less from publish.pre_read to follower.command_applied, one in 100 over \
              11.0 ms. 61.0 % of the excess above p99 is waiting for the GIL (held by python/4243). Of the same excess 52.0 % is spent \
              from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms instead of 11.0 ms. \
-             2 151 of 3 021 messages were dropped (71.2 %), most for validator_timing_bug. Next: give the loop a process of its own. Nothing passed camera.frame \
-             for 133 ms from 12.400 s on, where its period would have had 3 messages; 5 are missing in its 4 gaps."
+             2 151 of 3 021 messages were dropped (71.2 %), most for validator_timing_bug after \
+             follower.command_pre_hardware_write. Next: give the loop a process of its own. Nothing passed camera.frame for \
+             133 ms from 12.400 s on, where its period would have had 3 messages; 5 are missing in its 4 gaps."
         );
     }
 }
