@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from page import machine, percent
+from causes_page import machine, percent
 from stage import CPU, OTHER_CPU, PYTHON, ROOT, own_cgroup, run, set_apart
 
 SECONDS = 6.0

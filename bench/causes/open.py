@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from page import machine
+from causes_page import machine
 from stage import own_cgroup, set_apart, without_realtime_limit
 
 ROOT = Path(__file__).resolve().parents[2]
