@@ -49,14 +49,14 @@ demo: setup ## Record a teleoperation loop as it was built and made right, 20 s 
 # Rust's harness cannot skip a test at run time: those that this machine could not run are in the file (trace/taut-skip).
 test: export TAUT_TEST_SKIPPED := $(CURDIR)/target/skipped-tests
 # Most tests wait for a robot or a recorder, so more of them than there are CPUs run at a time (pytest's -n, too).
-test: export RUST_TEST_THREADS := 6
+test: export RUST_TEST_THREADS := 4
 # The same cases of each property in every run; `cargo test` by itself draws others, and what it finds is mended there.
 test: export PROPTEST_RNG_SEED := 1
 test: setup ros2 ## Pass every test (what CI runs)
 	scripts/machine test
 	rm -f $(TAUT_TEST_SKIPPED)
 	cargo test --workspace --exclude taut-python --locked --quiet
-	$(BIN)/pytest -n 4 --dist loadfile
+	$(BIN)/pytest -n 3 --dist loadfile
 	cd $(WEB) && npm test
 	@if [ -e $(TAUT_TEST_SKIPPED) ]; then echo "$$(wc -l < $(TAUT_TEST_SKIPPED)) Rust tests were skipped:"; sort $(TAUT_TEST_SKIPPED); fi
 

@@ -515,7 +515,7 @@ fn an_interrupted_gate_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(folder.path("trees")).unwrap().count(), 0);
 }
 
-/// Stamps each millisecond until it is ended; its fourth run does what argv[1] names after a quarter of its time.
+/// Stamps each millisecond until it is ended; its fourth run does what argv[1] names, soon.
 const LAPSES: &str = r#"
 #include "taut.h"
 #include <stdio.h>
