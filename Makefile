@@ -14,10 +14,12 @@ RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --
 
 # What `make setup` builds is a release but for the optimisation at link time, which takes as long as a third of all the rest: only what
 # `make dist` lays out and `make bench` measures has it. Tests and checks take what is installed. Where nothing is, they install what the
-# Rust tests are built of, so that no crate is built twice.
+# Rust tests are built of, so that nearly no crate is built twice.
 INSTALLED := $(firstword $(patsubst $(BIN)/.taut-%,%,$(wildcard $(BIN)/.taut-*)))
 PROFILE ?= $(if $(filter dist bench,$(MAKECMDGOALS)),shipped,$(if $(filter setup demo,$(MAKECMDGOALS)),release,$(or $(INSTALLED),dev)))
 BUILT := target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+# A robot's guard is optimised in every build.
+GUARD := $(if $(filter shipped,$(PROFILE)),shipped,release)
 
 # The C library is in the binaries where there is one to put in (libc.a: libc6-dev, glibc-static), so that a copy runs on any
 # machine of this architecture. Its relocations are packed where that library can unpack them (glibc 2.36), and functions of the same code
@@ -142,15 +144,15 @@ $(VENV)/.requirements: requirements-dev.txt
 # What `taut --version` says; with a plus where files differ from it.
 $(BIN)/.taut-$(PROFILE): export TAUT_REVISION = $(shell git describe --always --abbrev=12 --exclude='*' --dirty=+ 2>/dev/null)
 $(BIN)/.taut-$(PROFILE): $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* python/taut_ros2/* include/* share/*/* share/*/*/* workloads/*/*.py)
-	@# Not static: taut-quad opens MuJoCo's library. Of the whole workspace, with whose features the rest is built.
+	@# Not static: taut-quad opens MuJoCo's library. With the features of the whole workspace, so that dependencies are built once.
 	cargo build --profile $(PROFILE) --locked --workspace --exclude taut-python --bin taut-quad --bin taut-teleop
 	cargo rustc --profile $(PROFILE) --locked -p taut -- $(STATIC) $(PACKED) $(FOLDED)
-	cargo rustc --release --locked -p taut-guard --features c --crate-type staticlib
+	cargo rustc --profile $(GUARD) --locked -p taut-guard --features c --crate-type staticlib
 	rm -rf target/wheel-data
 	mkdir -p target/wheel-data/scripts target/wheel-data/data/include target/wheel-data/data/lib
 	install -s -m 755 $(BUILT)/taut $(BUILT)/taut-quad $(BUILT)/taut-teleop target/wheel-data/scripts/
 	install -m 644 include/* target/wheel-data/data/include/
-	objcopy --strip-debug target/release/libtaut_guard.a target/wheel-data/data/lib/libtaut_guard.a
+	objcopy --strip-debug target/$(GUARD)/libtaut_guard.a target/wheel-data/data/lib/libtaut_guard.a
 	cp -r share target/wheel-data/data/
 	mkdir -p target/wheel-data/data/share/taut
 	cp -r workloads target/wheel-data/data/share/taut/

@@ -231,8 +231,7 @@ class Bench:
             replay = replayed(log, case.stages)
             made = made_by_cause(log, replay)
             found = next(w for w in on["predictions"] if w["without"] == without)
-            # Of messages that were not done in time nothing is predicted.
-            is_valid = bool(found["quantiles"])
+            # Of messages that were not done in time nothing is predicted; their root cause counts all the same.
             for found_at in found["quantiles"]:
                 low_ns, high_ns = found_at["interval"]
                 measured_ns = at(found_at["quantile"], [message["total_ns"] for message in off["all"]])
@@ -432,9 +431,9 @@ def page(measured: list[dict], made_by: str) -> str:
     out += "Is the root cause right, and is the predicted latency without it the one that is measured without it, where messages queue?\n"
     out += f"{right} of {len(results)} root causes are right; {near} of {len(predictions)} predictions are within their limit. "
     out += f"**Missed**: {', '.join(missed)}.\n\n" if missed else "All limits hold.\n\n"
-    out += f"{made_by}\nA case is one recording with the cause and one without it; both send at the same times. The load is of what a message needs by a "
-    out += "measurement before.\n\n"
-    out += "The loop logs what each message needs by itself. That log, run through without the cause, must be like the run without it, within the "
+    out += f"{made_by}\nA case is one recording with the cause and one without it; both send at the same times. Load: the time that a message occupies "
+    out += "its threads, measured before, over the mean period.\n\n"
+    out += "The loop logs what each message needs by itself. A replay of that log without the cause must agree with the run without it, within the "
     out += f"same limit; else the machine did something else meanwhile, and the case is repeated and then left out. {len(measured) - len(results)} of "
     out += f"{len(measured)} cases were left out. By the same log it is known how much of the tail the cause made: where that is less than "
     out += f"{100 * MADE_BY_LOAD:.0f} % the load is the right root cause, and above {100 * MADE_BY_CAUSE:.0f} % the cause.\n\n"

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.proof import peak  # noqa: E402
 
-TAUT = ROOT / "target/release/taut"
+TAUT = ROOT / "target/shipped/taut"
 # Debian's own Python: the bindings are made for no other.
 PYTHON = "/usr/bin/python3"
 SAMPLE = ROOT / "trace/taut-import/tests/data/ros2-caret-sample/end_to_end_sample/ust/uid/1000/64-bit"

@@ -55,8 +55,8 @@ def main():
     parser.add_argument("--profile", type=int, metavar="HZ", help="what sampling so often adds to a recording")
     parser.add_argument("--flight", action="store_true", help="what a flight recorder changes of a recording")
     parser.add_argument("--json", action="store_true", help="the figures for other programs")
-    parser.add_argument("--taut", default="target/release/taut")
-    parser.add_argument("--loop", default="target/release/examples/overhead_loop")
+    parser.add_argument("--taut", default="target/shipped/taut")
+    parser.add_argument("--loop", default="target/shipped/examples/overhead_loop")
     options = parser.parse_args()
     loop = [options.loop, str(options.cycles), str(options.load)]
     without, with_it, costs, used_s = [], [], [], {True: [], False: []}

@@ -155,8 +155,8 @@ def main():
     parser.add_argument(
         "--json", action="store_true", help="the trials with `taut top` alone, for other programs; no page"
     )
-    parser.add_argument("--taut", default="target/release/taut")
-    parser.add_argument("--loop", default="target/release/examples/overhead_loop")
+    parser.add_argument("--taut", default="target/shipped/taut")
+    parser.add_argument("--loop", default="target/shipped/examples/overhead_loop")
     options = parser.parse_args()
     command = " ".join(["bench/top/run", *sys.argv[1:]])
     if options.quick:

@@ -158,7 +158,7 @@ def page(of: Results, command: str) -> str:
             else []
         ),
         "## The injector of bench/causes, its stamps ignored\n",
-        f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes-proof.md](causes.md)). "
+        f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes](causes.md)). "
         "What the activation that holds the message is made of, from the message's start to its end, is held against what was done; of "
         f"what comes before, such as a late start, the injector knows nothing. {sum(k.disturbed for k in of.kinds)} messages that others "
         f"delayed by the injector's own account are left out. Top cause right: {share(of.kinds):.1%} of "
@@ -255,6 +255,4 @@ def profiled(graph: Graph | None) -> list[str]:
 
 
 def rows(found: list[Found]) -> str:
-    return table(
-        ["program", "says of itself", "found", "right"], [[f.name, f.said, f.found, word(f.holds)] for f in found]
-    )
+    return table(["program", "expected", "found", "right"], [[f.name, f.said, f.found, word(f.holds)] for f in found])

@@ -20,11 +20,10 @@ pub(crate) struct Crowds {
 impl Crowds {
     /// Those in the tail of the ledger.
     pub fn of(ledger: &Ledger, walker: &mut Walker<'_>) -> Crowds {
-        let tail = || ledger.tail.iter().map(|at| &ledger.rows[*at]);
-        let kinds = || tail().flat_map(|row| ledger.amounts_of(row)).map(|(kind, _)| &ledger.kinds[kind as usize]);
         let mut seen: HashSet<(Cause, u32)> = HashSet::default();
         let mut counts: HashMap<(Cause, String), usize> = HashMap::default();
-        for kind in kinds().filter(|kind| seen.insert((kind.cause, kind.detail))) {
+        let kinds = ledger.amounts_of_tail().map(|(_, kind, _)| kind);
+        for kind in kinds.filter(|kind| seen.insert((kind.cause, kind.detail))) {
             if let Some(name) = one(walker.names, kind.detail) {
                 *counts.entry((kind.cause, name.to_owned())).or_default() += 1;
             }
@@ -39,15 +38,11 @@ impl Crowds {
             }
         }
         let mut numbers: HashMap<(&'static str, String), HashSet<String>> = HashMap::default();
-        for row in tail() {
-            for kind in
-                ledger.amounts_of(row).map(|(kind, _)| &ledger.kinds[kind as usize]).filter(|kind| kind.other != 0)
-            {
-                let thread = walker.objects.name(kind.other, row.start_ns);
-                for (what, of) in [("thread", thread.as_ref()), ("process", &walker.objects.process(kind.other))] {
-                    if let Some((name, number)) = split(of) {
-                        numbers.entry((what, name.to_owned())).or_default().insert(number.to_owned());
-                    }
+        for (row, kind, _) in ledger.amounts_of_tail().filter(|(_, kind, _)| kind.other != 0) {
+            let thread = walker.objects.name(kind.other, row.start_ns);
+            for (what, of) in [("thread", thread.as_ref()), ("process", &walker.objects.process(kind.other))] {
+                if let Some((name, number)) = split(of) {
+                    numbers.entry((what, name.to_owned())).or_default().insert(number.to_owned());
                 }
             }
         }

@@ -302,6 +302,13 @@ pub struct Prediction {
     pub assumption: String,
 }
 
+impl Explained {
+    /// What is gained without this, if that is sure.
+    pub fn sure_prediction(&self, without: &str) -> Option<&Prediction> {
+        self.predictions.iter().find(|found| found.without == without && found.is_decided())
+    }
+}
+
 impl Prediction {
     /// The gain that is sure: that of the worse end of the interval, as a share (0..1). Not above 0 where the interval holds the quantile
     /// as measured.

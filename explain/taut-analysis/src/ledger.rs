@@ -117,6 +117,12 @@ impl Ledger {
         self.amounts[row.amounts.clone()].iter().map(|amount| (amount.kind, amount.ns))
     }
 
+    /// The time of all rows of the tail by kind: row, kind, time.
+    pub fn amounts_of_tail(&self) -> impl Iterator<Item = (&Row, &Kind, u64)> {
+        let rows = self.tail.iter().map(|at| &self.rows[*at]);
+        rows.flat_map(|row| self.amounts_of(row).map(move |(kind, ns)| (row, &self.kinds[kind as usize], ns)))
+    }
+
     /// Once all rows are in: puts them in order of their totals, which are returned.
     pub fn order(&mut self) -> Vec<u64> {
         let mut by_total: Vec<(u64, u32)> = (0..).zip(&self.rows).map(|(at, row)| (row.total_ns, at)).collect();

@@ -14,12 +14,10 @@ pub(crate) fn of(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<String, Strin
     // Of a lock that is marked it is not known who holds it.
     let is_named = |name: &str| registered.contains(&name) || walker.spans.has_lock(name);
     let is_unnamed = |detail| !is_named(walker.names.text(detail));
-    for row in ledger.tail.iter().map(|at| &ledger.rows[*at]) {
-        for (kind, ns) in ledger.amounts_of(row).map(|(kind, ns)| (&ledger.kinds[kind as usize], ns)) {
-            if kind.cause == Cause::Lock && kind.other != 0 && is_unnamed(kind.detail) {
-                let holder = walker.objects.name(kind.other, row.start_ns).into_owned();
-                *held.entry(kind.detail).or_default().entry(holder).or_default() += ns;
-            }
+    for (row, kind, ns) in ledger.amounts_of_tail() {
+        if kind.cause == Cause::Lock && kind.other != 0 && is_unnamed(kind.detail) {
+            let holder = walker.objects.name(kind.other, row.start_ns).into_owned();
+            *held.entry(kind.detail).or_default().entry(holder).or_default() += ns;
         }
     }
     let most = |(lock, holders): (u32, BTreeMap<String, u64>)| {

@@ -156,11 +156,9 @@ const REMEDY_OF_A_RULE: &str = "check whether the rule is meant to reject them, 
 /// By cause: the thread from which it took most of the tail's time. Of some causes, as of the network, that is no thread.
 pub(crate) fn late_threads(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<Cause, String> {
     let mut late: BTreeMap<Cause, BTreeMap<i32, (u64, u64)>> = BTreeMap::new();
-    for row in ledger.tail.iter().map(|at| &ledger.rows[*at]) {
-        for (kind, ns) in ledger.amounts_of(row).map(|(kind, ns)| (&ledger.kinds[kind as usize], ns)) {
-            let (sum, at_ns) = late.entry(kind.cause).or_default().entry(kind.tid).or_default();
-            (*sum, *at_ns) = (*sum + ns, row.start_ns);
-        }
+    for (row, kind, ns) in ledger.amounts_of_tail() {
+        let (sum, at_ns) = late.entry(kind.cause).or_default().entry(kind.tid).or_default();
+        (*sum, *at_ns) = (*sum + ns, row.start_ns);
     }
     let most = |(cause, threads): (Cause, BTreeMap<i32, (u64, u64)>)| {
         let (tid, (_, at_ns)) = threads.into_iter().max_by_key(|(_, (sum, _))| *sum)?;

@@ -67,18 +67,18 @@ impl Futexes {
         let mut evidence: HashMap<(i32, u64), Evidence> = HashMap::default();
         for (tid, timeline) in &timelines.threads {
             let Some(pid) = objects.pid(*tid) else { continue };
-            let waits = || timeline.calls.iter().filter(|c| c.is_futex_wait());
-            let waits_gil: Vec<&SystemCall> = waits().filter(|c| objects.is_gil(pid, c.arg0)).collect();
-            for (from, to) in merged(&waits_gil) {
+            let calls = timeline.calls.iter().filter(|c| c.is_futex_wait() && objects.is_gil(pid, c.arg0));
+            let stretches = merged(calls);
+            for &(from, to) in &stretches {
                 let wakes = timeline.between(from, to.min(timelines.end_ns)).map(|(at, ..)| timeline.segments[at]);
                 let given = wakes.filter(|wake| wake.state == ThreadState::Woken && is_by_thread(wake, *tid));
                 let of_process = given.filter(|wake| objects.pid(wake.other) == Some(pid));
                 futexes.given.entry(pid).or_default().extend(of_process.map(|wake| (wake.start_ns, wake.other)));
             }
-            let merged = merged(&waits_gil).filter_map(|(from, to)| gil_wait(*tid, from, to, timelines, objects));
-            let merged: Vec<GilWait> = merged.collect();
-            if !merged.is_empty() {
-                futexes.gil.insert(*tid, merged);
+            let waits = stretches.into_iter().filter_map(|(from, to)| gil_wait(*tid, from, to, timelines, objects));
+            let waits: Vec<GilWait> = waits.collect();
+            if !waits.is_empty() {
+                futexes.gil.insert(*tid, waits);
             }
             gather(pid, &timeline.calls, &mut evidence);
         }
@@ -141,7 +141,7 @@ fn is_wake(call: &SystemCall) -> bool {
 }
 
 /// Stretches from the first call's start to the last one's end, of calls that follow each other closely.
-fn merged(calls: &[&SystemCall]) -> impl Iterator<Item = (u64, u64)> {
+fn merged<'a>(calls: impl Iterator<Item = &'a SystemCall>) -> Vec<(u64, u64)> {
     let mut stretches: Vec<(u64, u64)> = Vec::new();
     for call in calls {
         match stretches.last_mut() {
@@ -149,7 +149,7 @@ fn merged(calls: &[&SystemCall]) -> impl Iterator<Item = (u64, u64)> {
             _ => stretches.push((call.start_ns, call.end_ns)),
         }
     }
-    stretches.into_iter()
+    stretches
 }
 
 /// `None` when the thread never slept in it.

@@ -42,9 +42,6 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
         finding.push(without_chains(analysis));
         return Headline { finding, next: None, more: busy(analysis).into_iter().collect() };
     };
-    let (why, ended) = ([why_late(chain), without_it(chain)], [ended(chain)]);
-    // What never arrived is later than all else.
-    let parts = if loses(chain) { [&ended[..], &why[..]] } else { [&why[..], &ended[..]] };
     let slowest_ns = chain.end_to_end.distribution.max_ns.unwrap_or(0);
     let is_later = |of: &taut_analysis::Starts| of.worst.first().is_some_and(|worst| worst.late_ns > slowest_ns);
     let mut starts = starts(chain);
@@ -53,7 +50,10 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
         finding.push(first);
     }
     finding.push(lateness(chain));
-    finding.extend(parts.concat().into_iter().flatten());
+    let (why, without, ended) = (why_late(chain), without_it(chain), ended(chain));
+    // What never arrived is later than all else.
+    let rest = if loses(chain) { [ended, why, without] } else { [why, without, ended] };
+    finding.extend(rest.into_iter().flatten());
     let more = [starts, silent(analysis), busy(analysis)].into_iter().flatten().collect();
     Headline { finding, next: next(chain), more }
 }
@@ -246,7 +246,7 @@ fn without_it(chain: &Chain) -> Option<String> {
         explained.hypotheses.iter().any(is_it)
     };
     let against = explained.recommendations.iter().map(|of| &of.against).find(|against| contributes(against))?;
-    let prediction = explained.predictions.iter().find(|found| found.without == *against && found.is_decided())?;
+    let prediction = explained.sure_prediction(against)?;
     let of = prediction.gain_quantile?;
     let figure = prediction.quantiles.iter().find(|figure| figure.quantile == of)?;
     Some(format!(

@@ -46,14 +46,15 @@ const MESSAGE_HEAD_BYTES: usize = 31;
 pub enum Compression {
     /// Bytes as they are: for a processor that is short of time, on a disk that is not short of room.
     None,
-    /// 2 ns a byte of kernel events, and a quarter of their size. Telemetry in steps as sensors have them: 3 to 4 ns, 0.1 to 0.7.
+    /// Kernel events cost 2 ns a byte and shrink to a quarter. Telemetry with the resolution of sensors costs 3 to 4 ns a byte and shrinks
+    /// to between 0.1 and 0.7.
     #[default]
     Zstd,
 }
 
 impl Compression {
-    /// Of zstd. Negative ones skip the coding of literals, and look for matches only at each (1 − level)th byte: level 1 takes 0.1 to
-    /// 0.8 ns more a byte, of doubles that are noise six times as long. The lowest finds none.
+    /// Of zstd. Negative ones skip the coding of literals, and look for matches only at each (1 − level)th byte. Level 1
+    /// would cost 0.1 to 0.8 ns more a byte, and six times as much for doubles that are noise. The lowest finds no match.
     fn level(self) -> i32 {
         match self {
             Compression::None => *zstd::compression_level_range().start(),

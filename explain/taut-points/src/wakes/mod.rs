@@ -207,15 +207,8 @@ fn as_loop(worker: &Worker, found: &Found, name: String, timeline: Option<&Timel
         cpu_ns: run.cpu_ns,
     };
     let releases: Vec<u64> = runs().filter_map(|(at, run)| release_ns(at, run)).collect();
-    // Whether it started at those is not known.
     let unseen = timeline.filter(|_| found.skipped > 0).map_or(0, |timeline| {
-        let is_lost = |at_ns: u64| timeline.lost_between(at_ns, at_ns + found.period_ns).next().is_some();
-        let due =
-            releases.windows(2).flat_map(|pair| (pair[0]..pair[1]).step_by(found.period_ns.max(1) as usize).skip(1));
-        // The last release of a step that is a moment too long is the next one itself.
-        let is_between =
-            |at_ns: &u64| releases[releases.partition_point(|of| of < at_ns)] - at_ns > found.period_ns / 2;
-        due.filter(is_between).filter(|at_ns| is_lost(*at_ns)).count() as u64
+        releases.windows(2).map(|pair| unseen(timeline, (pair[0], pair[1]), found.period_ns.max(1))).sum()
     });
     let skipped = found.skipped.saturating_sub(unseen);
     Loop {
@@ -227,6 +220,19 @@ fn as_loop(worker: &Worker, found: &Found, name: String, timeline: Option<&Timel
         left_out: runs().filter(|(_, run)| run.is_lost).count() as u64 + found.skipped - skipped,
         skipped,
     }
+}
+
+/// Releases of a schedule between two that are known in whose period events of the thread were lost: whether it started is not known.
+fn unseen(timeline: &Timeline, (from_ns, to_ns): (u64, u64), period_ns: u64) -> u64 {
+    // The known ones are number 0 and the one behind the last. By arithmetic: a thread may sleep for millions of periods.
+    let last = to_ns.saturating_sub(from_ns + period_ns / 2) / period_ns;
+    let (mut next, mut count) = (1, 0);
+    for (since_ns, until_ns) in timeline.lost_between(from_ns, to_ns) {
+        let first = next.max((since_ns - from_ns) / period_ns);
+        next = next.max(last.min((until_ns - 1 - from_ns) / period_ns) + 1);
+        count += next.saturating_sub(first);
+    }
+    count
 }
 
 /// Names of loops and stations, each once.

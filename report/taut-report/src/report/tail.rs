@@ -413,9 +413,8 @@ fn recommendations(chain: &Chain, view: View<'_>) -> Vec<Section> {
     let named = chain.explained.predictions.iter().find_map(|found| found.gain_quantile).map(words::quantile);
     let named = named.map_or(String::new(), |named| format!("{named} "));
     let finding = |(at, of): (usize, &Recommendation)| {
-        let is_decided = |found: &Prediction| found.without == of.against && found.is_decided();
         // Less than half a per cent is no gain.
-        let gain = if of.gain.abs() < 0.005 || !chain.explained.predictions.iter().any(is_decided) {
+        let gain = if of.gain.abs() < 0.005 || chain.explained.sure_prediction(&of.against).is_none() {
             String::new()
         } else {
             format!(" ({named}{} predicted)", words::change(of.gain))
