@@ -74,8 +74,8 @@ def page(of: Results, command: str) -> str:
         "## Each cycle against cyclictest's own log\n",
         "`cyclictest -q -v -N`, 2000 cycles, recorded. *Difference*: taut's release latency less the printed one. The nth "
         "activation is held against the nth cycle, so that one too many or too few would show in all that follow. "
-        "cyclictest prints a cycle only if its main thread comes to it in time, and ends all threads with the first one "
-        "that is done. Limits: all printed cycles matched, |median| ≤ 5 µs, p99 of the difference without sign ≤ 20 µs.\n",
+        "A cycle is printed only if cyclictest's main thread comes to it in time. The first thread that is done ends "
+        "all. Limits: all printed cycles matched, |median| ≤ 5 µs, p99 of the difference without sign ≤ 20 µs.\n",
         table(
             ["run", "printed", "matched", "activations found", "median, µs", "p99, µs", "holds"],
             [
@@ -187,8 +187,12 @@ def page(of: Results, command: str) -> str:
     ]
     for robot in of.robots:
         parts += [
-            f"**{robot.name}**: loops {robot.loops}. Chains: {robot.chains}. First cause of the stamped chain's tail: "
-            f"{robot.stamped_top}; of the chain of wakes with fewest messages: {robot.bare_top}.\n",
+            f"**{robot.name}**, loops with their activations:\n",
+            *(f"- {loop}" for loop in robot.loops),
+            "\nChains with their messages:\n",
+            *(f"- {chain}" for chain in robot.chains),
+            f"\nFirst cause of the stamped chain's tail: {robot.stamped_top}; of the chain of wakes with fewest messages: "
+            f"{robot.bare_top}.\n",
             table(
                 ["point", "passes", "after a start", "p50, µs", "p99, µs"],
                 [

@@ -31,8 +31,8 @@ class Stamp:
 @dataclass
 class Robot:
     name: str
-    loops: str
-    chains: str
+    loops: list[str]
+    chains: list[str]
     points: list[Stamp]
     stamped_top: str
     bare_top: str
@@ -58,9 +58,9 @@ def robot(taut: str, folder: Path, name: str, seconds: int) -> Robot:
         if len(after) * 2 > len(times) > 50:
             p99 = after[int(0.99 * (len(after) - 1))] / 1000
             points.append(Stamp(name, point, thread, len(times), len(after), statistics.median(after) / 1000, p99))
-    loops = ", ".join(f"{loop['name']} ({loop['activations']})" for loop in of["loops"])
+    loops = [f"{loop['name']} ({loop['activations']})" for loop in of["loops"]]
     wakes = [chain for chain in of["chains"] if chain["source"] == "wakes" and not chain["is_loop"]]
-    chains = ", ".join(f"{chain['name']} ({chain['messages']})" for chain in wakes)
+    chains = [f"{chain['name']} ({chain['messages']})" for chain in wakes]
     return Robot(name, loops, chains, points, top(stamped["chains"][:1]), top(wakes[-1:]))
 
 

@@ -3,7 +3,7 @@
 use std::{
     io::{BufWriter, ErrorKind, IsTerminal, Write},
     os::unix::fs::PermissionsExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
@@ -67,21 +67,43 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
         return as_far_as_it_is_read(write(&mut stdout).and_then(|()| Ok(stdout.flush()?)));
     }
     let cannot = || format!("{}: cannot write", path.shown());
-    // What is no file (a pipe, a device) is written to and never replaced; of a link it is the file behind it.
-    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+    let path = &behind(path);
+    if is_device(path) {
         let device = std::fs::File::options().write(true).open(path).with_context(cannot)?;
         let mut out = BufWriter::new(device);
         write(&mut out).with_context(cannot)?;
         return out.flush().with_context(cannot);
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".taut-").tempfile_in(folder).with_context(cannot)?;
+    let mut file = neighbour(path).with_context(cannot)?;
     let mut out = BufWriter::new(&mut file);
     write(&mut out).with_context(cannot)?;
     out.flush().with_context(cannot)?;
     drop(out);
     keep(file, path).with_context(cannot)
+}
+
+/// Fails where [`file`] would: to be asked before work whose result goes to `path`.
+pub fn is_possible(path: &Path) -> Result<()> {
+    let target = behind(path);
+    if path == Path::new("-") || is_device(&target) {
+        return Ok(());
+    }
+    neighbour(&target).map(drop).with_context(|| format!("{}: cannot write", path.shown()))
+}
+
+/// Of a link the file behind it.
+fn behind(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// What is no file (a pipe, a device) is written to and never replaced.
+fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+fn neighbour(path: &Path) -> std::io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::Builder::new().prefix(".taut-").tempfile_in(folder)
 }
 
 /// Has a recording written to `path`, which a writer of recordings opens itself; of "-" the whole recording goes to stdout.

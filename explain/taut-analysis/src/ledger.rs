@@ -120,7 +120,7 @@ impl Ledger {
     /// The time of all rows of the tail by kind: row, kind, time.
     pub fn amounts_of_tail(&self) -> impl Iterator<Item = (&Row, &Kind, u64)> {
         let rows = self.tail.iter().map(|at| &self.rows[*at]);
-        rows.flat_map(|row| self.amounts_of(row).map(move |(kind, ns)| (row, &self.kinds[kind as usize], ns)))
+        rows.flat_map(move |row| self.amounts_of(row).map(move |(kind, ns)| (row, &self.kinds[kind as usize], ns)))
     }
 
     /// Once all rows are in: puts them in order of their totals, which are returned.

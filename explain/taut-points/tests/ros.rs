@@ -784,6 +784,27 @@ fn what_a_program_takes_by_hand_stands_for_a_callback() {
     assert_eq!(ways, vec![way(&whole); 100], "{notes:?}");
 }
 
+/// As rclcpp's wait_for_message does first: a subscription of which one message is taken by hand, and then another has its address.
+#[test]
+fn a_subscription_at_the_address_of_one_that_was_taken_by_hand_has_its_callback() {
+    let mut robot = Robot::new();
+    let (pid, name, text) = (2, "/image".to_owned(), "/".to_owned());
+    let kind = RosObjectKind::Subscription;
+    let first = RosObject { time_ns: 0, pid, kind, handle: 7, owner: 1, other: 52, number: 1, name, text };
+    robot.records.push(Record::RosObject(first));
+    robot.object(2, RosObjectKind::SubscriptionCallback, 8, 7, 0, "");
+    robot.events(2, &[(0, RosEvent::Take, 52, [0, 0, 1])]);
+    let (ways, notes) = robot.detector(2, 1..=100).ways();
+    let whole = [
+        "/camera timer 10 ms",
+        "/camera publish /image",
+        "/detector take /image",
+        "/detector callback /image",
+        "/detector callback /image end",
+    ];
+    assert_eq!(ways, vec![way(&whole); 100], "{notes:?}");
+}
+
 /// A controller's timer takes the newest image, if there is one, and publishes what comes of it; another node looks at images only.
 #[test]
 fn what_a_callback_takes_by_hand_goes_on_with_what_it_publishes() {

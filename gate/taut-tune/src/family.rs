@@ -15,8 +15,15 @@ pub(crate) fn family(first: i32, foreign: &BTreeSet<i32>) -> Vec<i32> {
 
 /// What a process has started.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let of_thread = |tid: i32| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/children"));
+    // Without CONFIG_PROC_CHILDREN every process of the machine must be asked for its parent.
+    if of_thread(pid).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        let all = procfs::process::all_processes().into_iter().flatten().flatten();
+        return all.filter(|other| other.stat().is_ok_and(|stat| stat.ppid == pid)).map(|other| other.pid).collect();
+    }
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let tids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
     let number = |word: &str| word.parse::<i32>().ok();
-    tasks.flat_map(|task| of(task).split_whitespace().filter_map(number).collect::<Vec<_>>()).collect()
+    tids.flat_map(|tid| of_thread(tid).unwrap_or_default().split_whitespace().filter_map(number).collect::<Vec<_>>())
+        .collect()
 }

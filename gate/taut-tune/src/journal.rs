@@ -106,11 +106,10 @@ impl Entry {
             Entry::File { path, before } => {
                 let by_hand = format!("echo {before} > {}", path.display());
                 let refused = |now: String| io::Error::other(format!("it has {now} after the write"));
-                let is_as_before = || read_setting(path).is_ok_and(|now| now == *before);
                 // Where the change was refused, as of interrupts that the kernel manages, so is the way back.
-                let restored = match is_as_before() {
-                    true => Ok(()),
-                    false => write_setting(path, before).and_then(|()| match read_setting(path) {
+                let restored = match read_setting(path) {
+                    Ok(now) if now == *before => Ok(()),
+                    _ => write_setting(path, before).and_then(|()| match read_setting(path) {
                         Ok(now) if now != *before => Err(refused(now)),
                         _ => Ok(()),
                     }),
@@ -266,13 +265,13 @@ impl Journal {
     /// The first thing that is not as it was; the others are restored all the same.
     pub fn undo(&mut self) -> Result<(), Error> {
         let (_, failed) = undo_entries(std::mem::take(&mut self.open));
-        self.line(&Line::Undone)?;
-        let mut result = Ok(());
-        for (entry, error) in failed.into_iter().rev() {
-            self.note(entry)?;
-            result = Err(error);
-        }
-        result
+        let (open, errors): (Vec<Entry>, Vec<Error>) = failed.into_iter().rev().unzip();
+        self.open = open;
+        // In one piece: who is killed in between must not have undone what is still to be undone.
+        let lines = std::iter::once(Line::Undone).chain(self.open.iter().cloned().map(Line::Entry));
+        let text: String = lines.map(|line| line.text(&self.path)).collect::<Result<_, _>>()?;
+        self.file.write_all(text.as_bytes()).map_err(Error::file(&self.path))?;
+        errors.into_iter().next_back().map_or(Ok(()), Err)
     }
 
     fn line(&mut self, line: &Line) -> Result<(), Error> {

@@ -69,7 +69,8 @@ impl Outside {
             Outside::Lower { processes, nice } => {
                 each_thread(processes, &mut |tid| {
                     let before = scheduler::scheduling(tid).map_err(|source| self.refused(tid, source))?;
-                    if !before.is_shared() {
+                    // Who was started by a thread that is changed already has the change from it, and is undone with it.
+                    if !before.is_shared() || before.nice == *nice {
                         return Ok(());
                     }
                     journal.note(Entry::thread(tid)?)?;
@@ -79,6 +80,9 @@ impl Outside {
             }
             Outside::Move { processes, cpus } => {
                 each_thread(processes, &mut |tid| {
+                    if scheduler::cpus(tid).is_ok_and(|now| now == *cpus) {
+                        return Ok(());
+                    }
                     journal.note(Entry::thread(tid)?)?;
                     scheduler::place(tid, cpus).map_err(|source| self.refused(tid, source))
                 })?;
@@ -254,6 +258,23 @@ mod tests {
         assert!(changes[0].amiss().is_some());
         drop(journal);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the journal is gone");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// It inherited the change from one that is changed, and what undoes that one undoes it.
+    #[test]
+    fn what_is_so_already_is_not_noted_as_what_it_was() {
+        let mut child = sleeper();
+        let who = Identity::of(child.id() as i32).unwrap();
+        let (now, cpus) = (scheduler::scheduling(who.number).unwrap(), scheduler::cpus(who.number).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), &[]).unwrap();
+        let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let before = std::fs::read(&path).unwrap();
+        Outside::Lower { processes: vec![who.clone()], nice: now.nice }.apply(&mut journal).unwrap();
+        Outside::Move { processes: vec![who], cpus }.apply(&mut journal).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), before);
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -56,9 +56,12 @@ impl Bare {
         let mut begun: HashSet<(i32, u64)> = HashSet::default();
         // Whether in a callback.
         let mut taken: HashMap<(i32, u64), bool> = HashMap::default();
-        let mut stacks: HashMap<u32, Vec<u64>> = HashMap::default();
+        // Callbacks that run, of one thread after the other.
+        let (mut stack, mut of): (Vec<u64>, Option<u32>) = (Vec::new(), None);
         events.by_thread(&mut |thread, pid, event, handle, args| {
-            let stack = stacks.entry(thread).or_default();
+            if of.replace(thread) != Some(thread) {
+                stack.clear();
+            }
             match event {
                 RosEvent::CallbackStart => {
                     begun.insert((pid, handle));
@@ -71,6 +74,8 @@ impl Bare {
                         stack.truncate(at);
                     }
                 }
+                // An executor that waits runs none: the end of one was lost, or it was left by an exception.
+                RosEvent::Wait | RosEvent::WaitForWork => stack.clear(),
                 RosEvent::Take if args[2] != 0 => *taken.entry((pid, handle)).or_default() |= !stack.is_empty(),
                 _ => {}
             }
@@ -85,10 +90,14 @@ impl Bare {
             let has_begun = has_begun.entry((callback.pid, subscription)).or_default();
             *has_begun |= begun.contains(&(callback.pid, callback.handle));
         }
+        // An address is used again: of all subscriptions that had it none must have run.
+        let mut never_ran: HashMap<(i32, u64), bool> = HashMap::default();
         for subscription in all_of(RosObjectKind::Subscription) {
-            let rmw = (subscription.pid, subscription.other);
             let is_never_run = has_begun.get(&(subscription.pid, subscription.handle)) == Some(&false);
-            match taken.get(&rmw).filter(|_| is_never_run) {
+            *never_ran.entry((subscription.pid, subscription.other)).or_insert(true) &= is_never_run;
+        }
+        for (rmw, _) in never_ran.into_iter().filter(|(_, is_never_run)| *is_never_run) {
+            match taken.get(&rmw) {
                 Some(true) => _ = self.read.insert(rmw),
                 Some(false) => _ = self.all.insert(rmw),
                 None => {}

@@ -181,7 +181,10 @@ impl Trials {
     fn at_its_stop(&mut self, plan: &Plan, failure: Failure) -> Option<Void> {
         if plan.is_empty() && !self.fails_at_stop {
             self.fails_at_stop = true;
-            self.note(format!("without a remedy, too, the program fails when it is stopped: {}", failure.how));
+            self.note(format!(
+                "the program fails when it is stopped: {} (also without a remedy; not counted)",
+                failure.how
+            ));
         }
         (!self.fails_at_stop).then_some(Void::Failed { failure })
     }
@@ -219,7 +222,7 @@ impl Trials {
         self.chain.clone_from(&first.chain);
         if first.is_throttled {
             self.stalled_max = 1.0;
-            self.note("the quota is the probe's, too: whether the machine stalled is not known".to_owned());
+            self.note("the CPU quota limits the probe, too: a stall of the machine looks the same".to_owned());
         }
         self.protected = protected(first, args)?;
         let mut names = first.names.clone();

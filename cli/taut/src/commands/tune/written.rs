@@ -15,11 +15,7 @@ pub fn is_possible(folder: Option<&Path>, output: Option<&Path>) -> Result<()> {
         std::fs::create_dir_all(folder).with_context(|| folder.shown())?;
         tempfile::tempfile_in(folder).with_context(|| folder.shown())?;
     }
-    if let Some(path) = output {
-        let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        tempfile::tempfile_in(above).with_context(|| path.shown())?;
-    }
-    Ok(())
+    output.map_or(Ok(()), output::is_possible)
 }
 
 /// Writes all of it.
