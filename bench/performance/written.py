@@ -29,6 +29,7 @@ def page(rows: list[Row], loads: list[float], seconds: float, command: str) -> s
 Each figure stands beside its peer of the same run, or beside its limit.
 
 Machine: {machine()}.
+The programs are those that `make dist` lays out: `make setup` builds them without link-time optimisation.
 Load average {min(loads):.1f} to {max(loads):.1f}: what it is above 1 is other work on the machine, which lengthens times and tails.
 
 {table(["", "taut", "peer of this run", "limit", "of", ""], cells)}

@@ -158,7 +158,8 @@ impl Facts {
         period_ns: Option<u64>,
         interrupts_ns: &BTreeMap<u16, u64>,
     ) -> Facts {
-        let even_ns = interrupts_ns.values().sum::<u64>() as f64 / self.cpus.count().max(1) as f64;
+        // The recording has all of them, whichever this program may use.
+        let even_ns = interrupts_ns.values().sum::<u64>() as f64 / Cpus::online().count().max(1) as f64;
         let is_most = |(_, ns): &(&u16, &u64)| **ns as f64 >= MOST * even_ns && **ns > 0;
         self.interrupted = interrupts_ns.iter().filter(is_most).map(|(cpu, _)| u32::from(*cpu)).collect();
         self.is_python = own.iter().any(|name| name.starts_with("python"));

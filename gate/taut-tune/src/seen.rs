@@ -29,8 +29,8 @@ pub struct Seen {
     processes: BTreeMap<i32, i32>,
     /// By CPU: time in handlers of devices' interrupts.
     interrupts_ns: BTreeMap<u16, u64>,
-    /// By CPU: since when the handler at hand runs.
-    handling: BTreeMap<u16, u64>,
+    /// By CPU and kind: since when a handler runs. A device's interrupt may come during a softirq.
+    handling: BTreeMap<(u16, i64), u64>,
 }
 
 impl Seen {
@@ -67,9 +67,11 @@ impl Seen {
             let (number, kind) = (batch.arg0[at], batch.arg1[at]);
             if kind == DEVICE || kind == SOFTIRQ && OF_DEVICES.contains(&number) {
                 if event == KernelEvent::IrqEnter as u8 {
-                    self.handling.insert(batch.cpu, time_ns);
+                    self.handling.insert((batch.cpu, kind), time_ns);
                 } else if event == KernelEvent::IrqExit as u8
-                    && let Some(since_ns) = self.handling.remove(&batch.cpu)
+                    && let Some(since_ns) = self.handling.remove(&(batch.cpu, kind))
+                    // Else it is part of that softirq's time.
+                    && !self.handling.contains_key(&(batch.cpu, SOFTIRQ))
                 {
                     *self.interrupts_ns.entry(batch.cpu).or_default() += time_ns.saturating_sub(since_ns);
                 }
@@ -184,19 +186,27 @@ mod tests {
     fn interrupts_of_devices_are_their_cpus_time() {
         let mut seen = Seen::default();
         let [enter, exit] = [KernelEvent::IrqEnter, KernelEvent::IrqExit].map(|event| event as u8);
-        // NET_RX, the timer's softirq, a device's interrupt.
-        let kinds = [(3, SOFTIRQ), (1, SOFTIRQ), (36, DEVICE)];
-        let events = kinds.iter().flat_map(|of| [(enter, of), (exit, of)]);
-        let (event, of): (Vec<u8>, Vec<&(i64, i64)>) = events.unzip();
+        // NET_RX with a device's interrupt in it, the timer's softirq, a device's interrupt by itself.
+        let (receive, timer, device) = ((3, SOFTIRQ), (1, SOFTIRQ), (36, DEVICE));
+        let events = [
+            (0, enter, receive),
+            (4, enter, device),
+            (6, exit, device),
+            (10, exit, receive),
+            (20, enter, timer),
+            (120, exit, timer),
+            (200, enter, device),
+            (205, exit, device),
+        ];
         let batch = KernelBatch {
             cpu: 1,
-            time_ns: vec![0, 10, 20, 120, 200, 205],
-            event,
-            arg0: of.iter().map(|of| of.0).collect(),
-            arg1: of.iter().map(|of| of.1).collect(),
-            flags: vec![0; 6],
-            tid: vec![0; 6],
-            arg2: vec![0; 6],
+            time_ns: events.iter().map(|event| event.0).collect(),
+            event: events.iter().map(|event| event.1).collect(),
+            arg0: events.iter().map(|event| event.2.0).collect(),
+            arg1: events.iter().map(|event| event.2.1).collect(),
+            flags: vec![0; events.len()],
+            tid: vec![0; events.len()],
+            arg2: vec![0; events.len()],
         };
         seen.record(&Record::Kernel(batch));
         assert_eq!(seen.interrupts_ns(), &BTreeMap::from([(1, 15)]));

@@ -34,6 +34,8 @@ pub enum Event<'a> {
     Removed(&'a str),
     /// A host that cannot be reached any more, the round that it had, and what was said.
     HostLost(&'a str, u32, &'a str),
+    /// What stays on a host that should have gone, and why.
+    HostLeft(&'a str, &'a str),
     /// One more of so many; a search does not know how many.
     Trial(&'a Trial, usize, Option<usize>),
 }

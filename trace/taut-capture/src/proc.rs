@@ -26,6 +26,11 @@ fn state(stat: &str) -> Option<char> {
     field(stat, 3)
 }
 
+/// Field 9: whether it was forked and has not called exec, PF_FORKNOEXEC of include/linux/sched.h.
+fn is_fork(stat: &str) -> bool {
+    field(stat, 9).is_some_and(|flags: u32| flags & 0x40 != 0)
+}
+
 /// Field 20: how many threads.
 fn threads(stat: &str) -> Option<usize> {
     field(stat, 20)
@@ -268,6 +273,11 @@ pub fn environment(pid: i32, variable: &str) -> io::Result<Option<OsString>> {
     Ok(bytes.split(|b| *b == 0).find_map(value).map(OsString::from_vec))
 }
 
+/// Whether a process still runs the program of the one that forked it, whose environment /proc has of it until it calls exec.
+pub fn is_forked(pid: i32) -> bool {
+    text(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_fork(&stat))
+}
+
 /// A file of /proc as the crate procfs reads it, which by itself fails where a name in it is no UTF-8.
 pub fn parsed<T: procfs::FromRead>(path: impl AsRef<Path>) -> Option<T> {
     T::from_read(text(path).ok()?.as_bytes()).ok()
@@ -296,6 +306,7 @@ mod tests {
         let stat = "12 (a) b (c)) S 7 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
         assert_eq!(comm(stat), Some("a) b (c)"));
         assert_eq!((state(stat), parent(stat), start_time(stat)), (Some('S'), Some(7), Some(98_765)));
+        assert!(!is_fork(stat) && is_fork(&stat.replace("4194560", "4194624")));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command},
     sync::mpsc::{Receiver, sync_channel},
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -26,6 +27,8 @@ use crate::{Error, proc, signals};
 
 /// The thread that starts a command.
 const STARTER: &str = "taut-start";
+/// How long a process without a session that was forked is given to call exec: a shell's `./robot & taut record --pid $!`.
+const EXECS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -149,10 +152,18 @@ pub fn session_of(pid: i32, said: Option<&Path>) -> Result<Option<PathBuf>, Erro
     if let Some(said) = said {
         return Ok(Some(said.to_owned()));
     }
-    let session = proc::environment(pid, "TAUT_SESSION").map_err(|source| match proc::is_gone(&source) {
-        true => Error::NoProcess { pid },
-        false => Error::NotPermitted { pid, source },
-    })?;
+    let until = Instant::now() + EXECS_WITHIN;
+    let session = loop {
+        let session = proc::environment(pid, "TAUT_SESSION").map_err(|source| match proc::is_gone(&source) {
+            true => Error::NoProcess { pid },
+            false => Error::NotPermitted { pid, source },
+        })?;
+        // What a shell has just started is the shell itself until it calls exec.
+        if session.is_some() || !proc::is_forked(pid) || Instant::now() > until {
+            break session;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
     Ok(session.filter(|s| !s.is_empty()).map(|session| as_seen_by(pid, Path::new(&session))))
 }
 
@@ -249,7 +260,7 @@ mod tests {
             let held = Held::fork(&["sleep", "1000"].map(OsString::from), &[]).unwrap();
             let mut child = held.release().unwrap();
             // Whatever time it had to end.
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
             let is_there = has_starter();
             child.kill().unwrap();
             child.wait().unwrap();
@@ -276,5 +287,22 @@ mod tests {
             return;
         }
         passes_by_itself("target::tests::a_signal_to_a_command_that_is_held_reaches_it", INNER);
+    }
+
+    #[test]
+    fn the_session_of_a_process_that_is_about_to_call_exec_is_that_of_its_program() {
+        let session = tempfile::tempdir().unwrap();
+        let variables = [("TAUT_SESSION", session.path().as_os_str().to_owned())];
+        let held = Held::fork(&["sleep", "1000"].map(OsString::from), &variables).unwrap();
+        let pid = held.pid;
+        assert!(proc::is_forked(pid));
+        let asked = std::thread::spawn(move || session_of(pid, None).unwrap());
+        // So that it asks before, on a machine that is not busy.
+        std::thread::sleep(Duration::from_millis(20));
+        let mut child = held.release().unwrap();
+        assert_eq!(asked.join().unwrap().as_deref(), Some(session.path()));
+        assert!(!proc::is_forked(pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

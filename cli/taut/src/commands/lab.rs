@@ -252,6 +252,7 @@ fn with_order<T>(
         Event::HostLost(host, round, why) => {
             bar.suspend(|| say!("host {host} is lost ({why}); its round {round} is run elsewhere"));
         }
+        Event::HostLeft(host, what) => bar.suspend(|| say!("host {host}: {what}")),
         Event::Trial(trial, n, total) => {
             if let Some(total) = total {
                 bar.set_length(total as u64);

@@ -97,6 +97,7 @@ pub fn all() -> Vec<(&'static str, Tuned)> {
         ),
         ("out_of_time", searched_within(22, short.clone(), [0.5, 0.4, 1.0], None)),
         ("no_time", searched_within(0, short, [0.5, 0.4, 1.0], None)),
+        ("not_restored", searched_within(0, Tuned { is_restored: false, ..tuned() }, [0.5, 0.4, 1.0], None)),
         ("nothing_to_try", nothing),
         ("not_permitted", denied),
     ]

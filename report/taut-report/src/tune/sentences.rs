@@ -17,6 +17,7 @@ pub fn headline(tuned: &Tuned) -> String {
             let grant = tuned.left.iter().find_map(|left| left.grant.as_deref()).unwrap_or_default();
             format!("Remedies exist, and none may be tried; {grant}")
         }
+        (Answer::NotEnough, _) if !tuned.is_restored => "The search ended: a change could not be put back".into(),
         (Answer::NotEnough, _) => not_enough(tuned),
         (Answer::Interrupted, _) => "Interrupted before a remedy was confirmed".into(),
         _ => nothing_helps(tuned),

@@ -41,6 +41,11 @@ trait Runner: Send {
 
     /// Runs a round there; its manifest and logs are then in that folder.
     fn round(&mut self, round: u32, into: &Path) -> Result<Outcome, Error>;
+
+    /// Removes what rounds left there; or what stays, and why.
+    fn leave(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// What came of a round on a host.
@@ -49,6 +54,14 @@ enum Outcome {
     Ran(PathBuf),
     /// The host cannot be reached any more; another host runs the round.
     Lost(String),
+}
+
+/// What a host's thread says.
+enum Said {
+    /// Of a round.
+    Of(u32, Result<Outcome, Error>),
+    /// What stays on the host, and why.
+    Left(String),
 }
 
 /// Runs the rounds that are not yet run on the lab's hosts, one at a time on each.
@@ -106,15 +119,25 @@ pub fn run_on_hosts(
                     let outcome = runner.round(round, &fetched.join(format!("{host}-r{round}")));
                     let is_lost = matches!(outcome, Ok(Outcome::Lost(_)));
                     queue.done(round, is_lost);
-                    if sender.send((host.clone(), round, outcome)).is_err() || is_lost {
+                    if sender.send((host.clone(), Said::Of(round, outcome))).is_err() || is_lost {
                         break;
                     }
+                }
+                if let Err(what) = runner.leave() {
+                    let _ = sender.send((host, Said::Left(what)));
                 }
             });
         }
         drop(sender);
         let mut lose = None;
-        for (host, round, outcome) in receiver {
+        for (host, said) in receiver {
+            let (round, outcome) = match said {
+                Said::Of(round, outcome) => (round, outcome),
+                Said::Left(what) => {
+                    tell(Event::HostLeft(&host, &what));
+                    continue;
+                }
+            };
             match outcome {
                 Ok(Outcome::Ran(folder)) => {
                     let taken = take(&folder, &host, order.folder).and_then(|new| {

@@ -56,6 +56,22 @@ impl Remote {
         self.folder = None;
     }
 
+    /// Removes the folder there. Where that fails, it stays, and what is said names it.
+    ///
+    /// # Errors
+    /// What the host says, in words.
+    pub fn remove_folder(&mut self) -> Result<(), String> {
+        let Some(folder) = self.folder.take() else {
+            return Ok(());
+        };
+        let removed = self.ssh(&[], &format!("rm -rf {}", quoted(&folder)), &AtomicBool::new(false));
+        match removed {
+            Ok(ended) if ended.code == Some(0) => Ok(()),
+            Ok(ended) => Err(format!("{folder} could not be removed: {}", ended.said)),
+            Err(error) => Err(format!("{folder} could not be removed: {error}")),
+        }
+    }
+
     /// Runs a line of the host's shell to its end.
     ///
     /// # Errors
@@ -114,12 +130,9 @@ impl Remote {
 }
 
 impl Drop for Remote {
+    /// Where nobody did it before, as after a failure.
     fn drop(&mut self) {
-        if let Some(folder) = &self.folder {
-            let mut arguments = self.options();
-            arguments.extend([OsString::from(&self.destination), format!("rm -rf {}", quoted(folder)).into()]);
-            let _ = Command::new("ssh").args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).status();
-        }
+        let _ = self.remove_folder();
     }
 }
 

@@ -82,4 +82,8 @@ impl Runner for Ssh<'_> {
         }
         Ok(Outcome::Ran(into.to_owned()))
     }
+
+    fn leave(&mut self) -> Result<(), String> {
+        self.remote.remove_folder()
+    }
 }

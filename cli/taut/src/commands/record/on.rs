@@ -287,6 +287,9 @@ impl Other {
             self.code = child.wait()?.code();
             self.running = None;
         }
+        if let Err(what) = self.remote.remove_folder() {
+            say!("taut: {}: {what}", self.remote.name);
+        }
         Ok(match self.code {
             None | Some(0 | UNREACHABLE) => Done::Fine,
             Some(TERMINATED) if !had_ended => Done::Fine,

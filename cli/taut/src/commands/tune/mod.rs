@@ -275,11 +275,11 @@ fn tune(args: &Args) -> Result<Done> {
         let found = search::<anyhow::Error>(&settings, &ranks, &fits, &mut |stage, set| {
             if is_enough { trials.run(stage, &tuned.plan(set), &tuned.name(set)) } else { Ok(None) }
         })?;
-        if found.is_out {
+        if found.is_out && trials.is_restored() {
             tuned.needed_s = Some(trials.needed_s(tuned.remedies.len()));
         }
         for remedy in &mut tuned.remedies {
-            remedy.plan.outside.retain(|one| !trials.refused().contains(one));
+            remedy.plan.outside.retain(|one| !trials.has_refused(one));
         }
         tuned.take(&found);
     }

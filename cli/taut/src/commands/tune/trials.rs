@@ -75,10 +75,10 @@ pub struct Trials {
     /// The program does not end well when it is stopped, as it is.
     fails_at_stop: bool,
     /// Changes that the kernel refuses: remedies go without them.
-    refused: Vec<Outside>,
+    refused: Vec<(Outside, String)>,
     /// Of each plan.
     failures: BTreeMap<String, usize>,
-    is_restored: bool,
+    not_restored: Option<String>,
     signal: Option<i32>,
     notes: Vec<String>,
     /// Why trials say nothing, the first of each kind, and how many there were.
@@ -125,7 +125,7 @@ impl Trials {
             fails_at_stop: false,
             refused: Vec::new(),
             failures: BTreeMap::new(),
-            is_restored: true,
+            not_restored: None,
             signal: None,
             notes: Vec::new(),
             voids: Vec::new(),
@@ -299,9 +299,18 @@ impl Trials {
         guards
     }
 
-    /// Changes that the kernel refused.
-    pub fn refused(&self) -> &[Outside] {
-        &self.refused
+    /// Whether the kernel refused a change.
+    pub fn has_refused(&self, outside: &Outside) -> bool {
+        self.why_refused(outside).is_some()
+    }
+
+    fn why_refused(&self, outside: &Outside) -> Option<&String> {
+        self.refused.iter().find(|(of, _)| of == outside).map(|(_, why)| why)
+    }
+
+    /// Whether everything is as it was, as far as it was put back.
+    pub fn is_restored(&self) -> bool {
+        self.not_restored.is_none()
     }
 
     /// Said before the search.
@@ -344,7 +353,7 @@ impl Trials {
     pub fn run(&mut self, stage: Stage, plan: &Plan, name: &str) -> Result<Option<Measured>> {
         let elapsed_s = self.began.elapsed().as_secs_f64();
         // What is not as it was would be part of every further trial.
-        if self.signal.is_some() || !self.is_restored || elapsed_s + self.trial_s > self.limit_s(stage) {
+        if self.signal.is_some() || !self.is_restored() || elapsed_s + self.trial_s > self.limit_s(stage) {
             return Ok(None);
         }
         let what = if name.is_empty() { "as it is" } else { name };
@@ -372,9 +381,9 @@ impl Trials {
     }
 
     fn measured(&mut self, plan: &Plan) -> Result<Measured> {
-        let (mut held, mut applied, mut refused) = (Vec::new(), Vec::new(), None);
+        let (mut held, mut applied) = (Vec::new(), Vec::new());
         for outside in &plan.outside {
-            if self.refused.contains(outside) {
+            if self.has_refused(outside) {
                 continue;
             }
             let Some(journal) = &mut self.journal else { bail!("{outside}: there is no journal") };
@@ -385,8 +394,7 @@ impl Trials {
                 }
                 Err(error) if error.is_refused() => {
                     self.note(format!("{error}; it stays as it is"));
-                    self.refused.push(outside.clone());
-                    refused.get_or_insert(error);
+                    self.refused.push((outside.clone(), error.to_string()));
                 }
                 Err(error) => {
                     self.put_back();
@@ -394,9 +402,11 @@ impl Trials {
                 }
             }
         }
-        if let (true, Some(error)) = (applied.is_empty(), refused) {
+        // Of a plan of which nothing is left a trial would measure the program as it is.
+        let why = plan.outside.iter().find_map(|outside| self.why_refused(outside)).cloned();
+        if let (true, Some(why)) = (applied.is_empty(), why) {
             self.put_back();
-            return Ok(with_problem(Problem::NotInForce(error.to_string())));
+            return Ok(with_problem(Problem::NotInForce(why)));
         }
         let ran = self.record(plan, self.duration);
         let amiss = applied.iter().find_map(|outside| Some(format!("{outside}: {}", outside.amiss()?)));
@@ -516,10 +526,7 @@ impl Trials {
 
     fn put_back(&mut self) {
         let undone = self.journal.as_mut().map_or(Ok(()), Journal::undo);
-        self.is_restored = undone.is_ok();
-        if let Err(error) = undone {
-            self.note(error.to_string());
-        }
+        self.not_restored = undone.err().map(|error| error.to_string());
     }
 
     fn void(&mut self, void: Void) {
@@ -540,7 +547,9 @@ impl Trials {
     pub fn end(mut self) -> End {
         self.put_back();
         self.live.finish();
-        let mut notes = std::mem::take(&mut self.notes);
+        let is_restored = self.is_restored();
+        let mut notes: Vec<String> =
+            self.not_restored.take().into_iter().chain(std::mem::take(&mut self.notes)).collect();
         notes.extend(self.voids.iter().map(|(void, count)| match count {
             1 => format!("a trial does not count: {void}"),
             _ => format!("{count} of {} trials do not count; of the first, {void}", self.ran),
@@ -550,7 +559,7 @@ impl Trials {
             figure: self.tail.word().to_owned(),
             trial_s: self.duration.map(|duration| duration.as_secs_f64()),
             notes,
-            is_restored: self.is_restored,
+            is_restored,
             signal: self.signal,
         }
     }
