@@ -1254,5 +1254,5 @@ fn rounds_run_on_other_hosts_and_those_of_a_lost_one_elsewhere() {
         .flatten()
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("taut-lab-"))
         .collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert!(left.is_empty(), "{left:?}: {said}");
 }

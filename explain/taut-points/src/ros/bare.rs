@@ -5,10 +5,7 @@
 use foldhash::{HashMap, HashSet};
 use taut_recording::{RosEvent, RosObject, RosObjectKind};
 
-use super::events::Events;
-
-/// Callbacks in callbacks.
-const MOST_NESTED: usize = 64;
+use super::events::{Events, MOST_NESTED};
 
 /// The middleware's subscriptions and services, and rcl's timers, by process and address.
 #[derive(Default)]

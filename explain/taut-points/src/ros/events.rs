@@ -16,6 +16,8 @@ pub(super) const RESUMED: u64 = 2;
 pub(super) const SCHEDULED: u64 = 4;
 pub(super) const COROUTINE: u64 = 8;
 pub(super) const SUSPENDED: u64 = 1;
+/// Callbacks in callbacks: a trace of noise must not fill the memory.
+pub(super) const MOST_NESTED: usize = 64;
 
 /// All events, in their columns.
 #[derive(Default)]

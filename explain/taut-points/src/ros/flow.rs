@@ -8,13 +8,13 @@ use taut_recording::{Histogram, RosEvent, host_numbers::host_of};
 
 use super::{
     chains::{Chains, Exit, Root},
-    events::{Events, INTRA, RESUMED, Row, SCHEDULED, SUSPENDED},
+    events::{Events, INTRA, MOST_NESTED, RESUMED, Row, SCHEDULED, SUSPENDED},
     executors::Executors,
     figures::Tally,
     queues::{self, By, Lost, Message, Publish, Queue},
     seen::{self, Send, request_key},
     stamped::Stamped,
-    system::{Of, System, TopicKind},
+    system::{Of, OnTake, System, TopicKind},
 };
 use crate::{
     hold::Hold,
@@ -23,8 +23,6 @@ use crate::{
     scene::Scene,
 };
 
-/// Callbacks in callbacks.
-const MOST_NESTED: usize = 64;
 /// Nothing waits so shortly before the end that it must be lost.
 const IN_FLIGHT_NS: u64 = 100_000_000;
 /// Buffers' places that are remembered.
@@ -347,11 +345,11 @@ impl<'a> Flow<'a> {
                 if let Some(callback) = system.subscriber_at.at((process, handle), time_ns)
                     && args[1] != 0
                 {
-                    if system.begin_at_take.contains(callback) {
+                    if system.on_take.get(callback) == Some(&OnTake::Begins) {
                         self.end_answer(thread, time_ns);
                     }
                     let stamp = args[1] as i64;
-                    if system.read_in_callbacks.contains(callback) {
+                    if system.is_read_by_others(*callback) {
                         self.arrive(thread, *callback, time_ns, self.by_stamp(stamp));
                         self.of(thread).read = Some((*callback, time_ns));
                     } else if system.have_buffers.contains(callback) {
@@ -619,7 +617,7 @@ impl<'a> Flow<'a> {
     /// What was taken without a callback was taken by hand, in the callback that runs; or a task will run with it.
     fn close_arrived(&mut self, thread: u32, time_ns: u64) {
         let Some(mut arrived) = self.of(thread).arrived.take() else { return };
-        if self.system.run_as_tasks.contains(&arrived.callback) {
+        if self.system.on_take.get(&arrived.callback) == Some(&OnTake::RunsAsTask) {
             let aside = self.aside.entry((self.events.pid(thread), arrived.callback)).or_default();
             aside.push_back(arrived);
             if aside.len() <= MOST_NESTED {
@@ -635,7 +633,7 @@ impl<'a> Flow<'a> {
 
     /// A callback begins with what the thread just took, where no event will report it.
     fn begin_at_take(&mut self, thread: u32, callback: Option<u32>, time_ns: u64) {
-        let callback = callback.filter(|callback| self.system.begin_at_take.contains(callback));
+        let callback = callback.filter(|callback| self.system.on_take.get(callback) == Some(&OnTake::Begins));
         self.of(thread).pending = callback.map(|callback| (callback, time_ns));
     }
 

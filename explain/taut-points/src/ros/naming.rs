@@ -10,7 +10,7 @@ use super::{
     bare::action_words,
     book::Book,
     seen::{Runs, Seen},
-    system::{Callback, Of, Publisher, System, Topic, TopicKind},
+    system::{Callback, Of, OnTake, Publisher, System, Topic, TopicKind},
 };
 
 /// Names all objects, which come in order of time.
@@ -203,10 +203,8 @@ impl Naming<'_> {
             }
             _ => None,
         };
-        match self.seen.is_read(process, other) {
-            true => self.system.read_in_callbacks.extend(callback),
-            false => self.system.begin_at_take.extend(callback),
-        }
+        let on_take = if self.seen.is_read(process, other) { OnTake::IsReadByOthers } else { OnTake::Begins };
+        self.system.on_take.extend(callback.map(|callback| (callback, on_take)));
     }
 
     fn buffer(&self, object: &RosObject) -> Option<u32> {
@@ -295,12 +293,12 @@ impl Naming<'_> {
                         };
                         let of = Of::Topic(self.topic(topic, TopicKind::Messages), *depth);
                         let callback = self.callback(object, entity, Callback { name, node, of, group });
-                        self.system.run_as_tasks.insert(callback);
+                        self.system.on_take.insert(callback, OnTake::RunsAsTask);
                         self.of_subscription.add((process, entity), time_ns, callback);
                     }
                     Some(entity) => {
                         let callback = self.service(object, entity, &node, name, group);
-                        self.system.run_as_tasks.extend(callback);
+                        self.system.on_take.extend(callback.map(|callback| (callback, OnTake::RunsAsTask)));
                     }
                     None if self.seen.scheduled.contains(&key) => {
                         let of = Of::Topic(self.topic(&name, TopicKind::Runs), 0);

@@ -7,15 +7,13 @@ use taut_recording::RosEvent;
 
 use super::{
     bare::Bare,
-    events::{COROUTINE, RESUMED, Row, SUSPENDED},
+    events::{COROUTINE, MOST_NESTED, RESUMED, Row, SUSPENDED},
     naming::Books,
-    system::{Of, System},
+    system::{Of, OnTake, System},
 };
 
 /// Pairs of callback and publisher: a trace of noise must not fill the memory.
 const MOST_PAIRS: usize = 1 << 20;
-/// Callbacks in callbacks.
-const MOST_NESTED: usize = 64;
 /// The thread of a coroutine that is suspended.
 const NOWHERE: u32 = u32::MAX;
 /// Flag of [`RosEvent::Schedule`].
@@ -369,7 +367,8 @@ impl Seen {
             }
         }
         for (address, time_ns) in &self.coroutines {
-            system.run_as_tasks.extend(system.callback_at.at(*address, *time_ns));
+            let callback = system.callback_at.at(*address, *time_ns).copied();
+            system.on_take.extend(callback.map(|callback| (callback, OnTake::RunsAsTask)));
         }
         for ((process, one, other), time_ns) in &self.at_once {
             let group = |address| {

@@ -118,6 +118,17 @@ pub(super) struct Publisher {
     pub topic: u32,
 }
 
+/// What follows from a take for a callback whose run no event reports right after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnTake {
+    /// Of an action or a coroutine: an executor may take more before it runs the callback with what it took.
+    RunsAsTask,
+    /// No event reports it: it begins with the take, or the call, of what it is of.
+    Begins,
+    /// It does not run: other callbacks take its messages.
+    IsReadByOthers,
+}
+
 /// Everything known of the system. Callbacks, publishers and topics are numbers of their lists.
 #[derive(Default)]
 pub(super) struct System {
@@ -150,16 +161,12 @@ pub(super) struct System {
     pub late_sends: HashMap<i64, Send>,
     /// By callback: its publishers.
     pub publishes: Vec<BTreeSet<u32>>,
-    /// Callbacks of actions and coroutines: an executor may take more before it runs them with what it took.
-    pub run_as_tasks: HashSet<u32>,
-    /// Callbacks that no event reports: each begins when its thread takes or calls what it is of.
-    pub begin_at_take: HashSet<u32>,
-    /// Callbacks of subscriptions that do not run: other callbacks take their messages.
-    pub read_in_callbacks: HashSet<u32>,
+    /// By callback, where events do not report each run right after the take.
+    pub on_take: HashMap<u32, OnTake>,
     /// By topic: callbacks that ran with its messages.
     pub takers: Vec<BTreeSet<u32>>,
-    /// Callbacks to which what they publish comes back, by way of others: there a chain ends, and the next one begins.
-    pub in_circles: HashSet<u32>,
+    /// By callback to which what it publishes comes back, by way of others: the first callback of that circle.
+    pub circles: HashMap<u32, u32>,
     /// By topic: whether a publisher of it is in the trace.
     pub is_published: Vec<bool>,
     /// Groups that are taken to run one callback at a time, and in which two ran at once.
@@ -193,29 +200,45 @@ impl System {
         };
         let books = naming::name_all(&mut system, &objects, &seen, scene.objects);
         seen.join(&books, &mut system);
-        system.in_circles =
-            (0..system.callbacks.len() as u32).filter(|callback| system.is_in_circle(*callback)).collect();
+        system.circles = system.circles();
         system
     }
 
-    /// Whether what a callback publishes there comes back to it.
+    /// Whether what a callback publishes there comes back to it: there a chain ends, and the next one begins.
     pub fn is_round(&self, callback: u32, publisher: u32) -> bool {
-        self.in_circles.contains(&callback) && self.led_to(publisher).any(|next| self.in_circles.contains(&next))
+        let circle = self.circles.get(&callback);
+        circle.is_some() && self.led_to(publisher).any(|next| self.circles.get(&next) == circle)
     }
 
-    fn is_in_circle(&self, callback: u32) -> bool {
-        let next = |from: u32| self.publishes[from as usize].iter().flat_map(|publisher| self.led_to(*publisher));
-        let mut seen: HashSet<u32> = HashSet::default();
-        let mut open: Vec<u32> = next(callback).filter(|next| *next != callback).collect();
-        while let Some(from) = open.pop() {
-            if from == callback {
-                return true;
+    /// The callbacks that lead to each other.
+    fn circles(&self) -> HashMap<u32, u32> {
+        let next = |publishers: &BTreeSet<u32>| publishers.iter().flat_map(|one| self.led_to(*one)).collect();
+        let ahead: Vec<Vec<u32>> = self.publishes.iter().map(next).collect();
+        let mut behind = vec![Vec::new(); ahead.len()];
+        for (from, all) in (0..).zip(&ahead) {
+            all.iter().for_each(|to: &u32| behind[*to as usize].push(from));
+        }
+        let mut circles = HashMap::default();
+        for first in 0..ahead.len() as u32 {
+            if circles.contains_key(&first) {
+                continue;
             }
-            if seen.insert(from) {
-                open.extend(next(from));
+            let reached = reached_from(first, &ahead);
+            if reached.contains(&first) {
+                let mut circle = reached_from(first, &behind);
+                circle.retain(|callback| reached.contains(callback));
+                // What a callback sends to itself alone is no way by others.
+                if circle.len() > 1 {
+                    circles.extend(circle.into_iter().map(|callback| (callback, first)));
+                }
             }
         }
-        false
+        circles
+    }
+
+    /// Whether other callbacks take its messages.
+    pub fn is_read_by_others(&self, callback: u32) -> bool {
+        self.on_take.get(&callback) == Some(&OnTake::IsReadByOthers)
     }
 
     /// Whether messages of the topic are followed.
@@ -228,5 +251,39 @@ impl System {
         let topic = self.publishers[publisher as usize].topic;
         let takers = self.is_followed(topic).then(|| self.takers[topic as usize].iter().copied());
         takers.into_iter().flatten()
+    }
+}
+
+/// By at least one step.
+fn reached_from(first: u32, steps: &[Vec<u32>]) -> HashSet<u32> {
+    let mut reached: HashSet<u32> = HashSet::default();
+    let mut open = steps[first as usize].clone();
+    while let Some(at) = open.pop() {
+        if reached.insert(at) {
+            open.extend(&steps[at as usize]);
+        }
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0 and 1 lead to each other, and so do 2 and 3; 1 leads to 2, and 4 to itself.
+    #[test]
+    fn a_circle_that_leads_to_another_one_is_not_part_of_it() {
+        let steps = [(0, 1), (1, 0), (1, 2), (2, 3), (3, 2), (4, 4)];
+        let mut system = System { publishes: vec![BTreeSet::new(); 5], ..System::default() };
+        for (publisher, (from, to)) in (0..).zip(steps) {
+            system.publishes[from].insert(publisher);
+            system.publishers.push(Publisher { node: String::new(), topic: publisher });
+            system.topics.push(Topic { name: format!("/{publisher}"), kind: TopicKind::Messages });
+            system.takers.push(BTreeSet::from([to]));
+        }
+        system.circles = system.circles();
+        let rounds: Vec<bool> =
+            (0..).zip(steps).map(|(publisher, (from, _))| system.is_round(from as u32, publisher)).collect();
+        assert_eq!(rounds, [true, true, false, true, true, false]);
     }
 }
