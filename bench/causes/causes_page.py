@@ -12,7 +12,7 @@ from score import join, time_error
 
 RIGHT, QUICK_RIGHT, TIME_NS, TIME_RATIO, UNKNOWN, WHAT_IF = 0.98, 0.9, 50_000, 0.05, 0.02, 0.15
 # What was measured apart from a whole run. It comes first: a limit may be missed there.
-REMARKS = Path(__file__).with_name("remarks.md")
+REMARKS = Path(__file__).with_name("remarks.txt")
 # In the lesser tiers, which are poor by nature.
 LESSER_MESSAGES = 400
 
