@@ -11,6 +11,8 @@ from cases import BY_NAME
 from score import join, time_error
 
 RIGHT, QUICK_RIGHT, TIME_NS, TIME_RATIO, UNKNOWN, WHAT_IF = 0.98, 0.9, 50_000, 0.05, 0.02, 0.15
+# What was measured apart from a whole run. It comes first: a limit may be missed there.
+REMARKS = Path(__file__).with_name("remarks.txt")
 # In the lesser tiers, which are poor by nature.
 LESSER_MESSAGES = 400
 
@@ -98,7 +100,8 @@ def summary(cells: list[dict], quick: bool = False) -> str:
 
 
 def page(cells: list[dict], options) -> str:
-    parts = [TITLE.format(command=command(options), date=date.today(), machine=machine())]
+    title = TITLE.format(command=command(options), date=date.today(), machine=machine())
+    parts = [title, REMARKS.read_text(), "## Results\n"]
     parts.append(
         table(
             ["", "measured", "limit", ""],

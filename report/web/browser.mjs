@@ -15,8 +15,9 @@ export async function open(path, { dark = false, width = 1200, height = 1500 } =
   page.on("pageerror", (error) => trouble.push(String(error)));
   page.on("request", (request) => request.url().startsWith("http") && trouble.push(`request to ${request.url()}`));
   await page.goto(pathToFileURL(path).href);
-  // A page is finished as it comes; its script then draws what one can point at.
-  await page.waitForFunction(() => document.querySelector("main") && [...document.querySelectorAll(".plot")].every((plot) => plot.querySelector("canvas, svg > *")));
+  // A page is finished as it comes; its script then draws what one can point at. What is closed is drawn when it is opened.
+  await page.waitForFunction(() => document.querySelector("main")
+    && [...document.querySelectorAll(".plot")].every((plot) => !plot.checkVisibility() || plot.querySelector("canvas, svg > *")));
   return { browser, page, trouble };
 }
 

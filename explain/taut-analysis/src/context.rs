@@ -21,6 +21,12 @@ impl Context<'_> {
         self.points.name(point)
     }
 
+    /// Whether passes may be missing between these times.
+    pub fn has_hole(&self, from_ns: u64, until_ns: u64) -> bool {
+        let first = self.holes.partition_point(|(_, end)| *end < from_ns);
+        self.holes.get(first).is_some_and(|(start, _)| *start <= until_ns)
+    }
+
     /// "comm/tid" by its last name; "" of a thread that an import invented.
     pub fn thread(&self, tid: i32) -> Cow<'_, str> {
         self.objects.name(tid, u64::MAX)

@@ -33,7 +33,7 @@ use crate::{
     result::Chain,
     rows::{RowSink, Teller},
     sides,
-    walk::{Behind, Piece, Walker},
+    walk::{Behind, KERNEL_EVENTS_LOST, Piece, STAMPS_LOST, Walker},
 };
 
 /// Messages that are looked at before the others, to learn what is typical.
@@ -121,6 +121,7 @@ pub(crate) fn explain(
     let mut explained = Explained {
         messages: through.len() as u64,
         tail_messages: ledger.tail.len() as u64,
+        tail_in_holes: in_holes(&ledger, walker),
         selected: selection.by,
         tail_quantile: match selection.by {
             Selected::Tail(quantile) | Selected::AboveQuantile(quantile) => Some(quantile),
@@ -279,6 +280,14 @@ fn select(
         Some(period_ns) => Selection { by: Selected::Overran, limit_ns: Some(period_ns) },
         None => tail,
     }
+}
+
+/// How many messages of the tail have time of which stamps or kernel events are missing.
+fn in_holes(ledger: &Ledger, walker: &Walker<'_>) -> u64 {
+    let is_hole = |kind: &Kind| [STAMPS_LOST, KERNEL_EVENTS_LOST].contains(&walker.names.text(kind.detail));
+    let holes: Vec<bool> = ledger.kinds.iter().map(is_hole).collect();
+    let is_in = |at: &&usize| ledger.amounts_of(&ledger.rows[**at]).any(|(kind, ns)| ns > 0 && holes[kind as usize]);
+    ledger.tail.iter().filter(is_in).count() as u64
 }
 
 fn causes(ledger: &Ledger, whole: &Groups<Cause>, crowds: &Crowds, walker: &Walker<'_>) -> Vec<CauseShare> {

@@ -110,6 +110,8 @@ pub struct Explained {
     pub messages: u64,
     /// Of them, those in the tail.
     pub tail_messages: u64,
+    /// Of these, those with time in or next to a stretch of which stamps or kernel events are missing: that time is `unknown`.
+    pub tail_in_holes: u64,
     /// Why these: they are the tail, missed the deadline, or were named. What lies below was not examined.
     pub selected: Selected,
     /// Quantile above which the tail begins, e.g. 0.99; `None` where no quantile says which messages are explained.

@@ -116,10 +116,7 @@ impl<'a> Fates<'a> {
 
     /// Whether stamps were lost while it was to be seen next.
     fn may_be_lost(&self, message: &Message) -> bool {
-        let until_ns = message.last_ns.saturating_add(self.in_flight_ns);
-        let holes = &self.context.holes;
-        let first = holes.partition_point(|(_, end)| *end < message.last_ns);
-        holes.get(first).is_some_and(|(start, _)| *start <= until_ns)
+        self.context.has_hole(message.last_ns, message.last_ns.saturating_add(self.in_flight_ns))
     }
 }
 

@@ -228,10 +228,13 @@ fn evidence(share: &CauseShare, against: &str, explained: &Explained) -> String 
         false if share.tail_share > 0.95 * all.tail_share => format!(" ({party})"),
         false => format!(" ({:.0} % {party})", 100.0 * share.tail_share),
     };
+    let each = match all.excess_ns / explained.tail_messages.max(1) {
+        ns @ ..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        ns => format!("{:.1} ms", ns as f64 / 1e6),
+    };
     format!(
-        "{against}{most} is {:.0} % of the excess: {:.1} ms beyond what is typical, in {} of {} messages",
+        "{against}{most} is {:.0} % of the excess: {each} beyond what is typical per late message, {} of {} of which have it",
         100.0 * all.tail_share,
-        all.excess_ns as f64 / 1e6,
         all.messages,
         explained.tail_messages
     )
@@ -347,7 +350,7 @@ mod tests {
             cause: Cause::Gil,
             detail: detail.into(),
             tail_share,
-            excess_ns: 1_000_000,
+            excess_ns: 4_500_000,
             messages: 4,
             ..CauseShare::default()
         };
@@ -358,7 +361,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].evidence,
-            "gil (30 % held by a) is 55 % of the excess: 1.0 ms beyond what is typical, in 7 of 9 messages"
+            "gil (30 % held by a) is 55 % of the excess: 500.0 µs beyond what is typical per late message, 7 of 9 of which have it"
         );
     }
 }

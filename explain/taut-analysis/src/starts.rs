@@ -43,17 +43,27 @@ pub(crate) fn of(
     passes.sort_by_key(|(_, pass, _)| pass.time_ns);
     let mut last: HashMap<i32, u64> = HashMap::default();
     let mut starts: Vec<(u64, Moment, u64)> = Vec::new();
-    for (id, pass, due) in passes {
+    // Of each: the place of its pass among all.
+    let mut places: Vec<usize> = Vec::new();
+    for (place, (id, pass, due)) in passes.into_iter().enumerate() {
         let since_ns = last.insert(pass.tid, pass.time_ns).unwrap_or(0);
         let timeline = walker.timelines.threads.get(&pass.tid);
         let asked = || timeline.and_then(|timeline| intended(timeline, since_ns, pass.time_ns));
-        starts.extend(due.or_else(asked).map(|intended_ns| (id, pass, intended_ns)));
+        if let Some(intended_ns) = due.or_else(asked) {
+            starts.push((id, pass, intended_ns));
+            places.push(place);
+        }
     }
     // A single start has no period.
     if starts.len() < 2 || (starts.len() as f64) < LEAST_SHARE * f64::from(all) {
         return None;
     }
-    let mut periods: Vec<u64> = starts.windows(2).map(|pair| pair[1].2.saturating_sub(pair[0].2)).collect();
+    // Between neighbours: a pass whose moment is not known, or a hole of the recording, is no missing period.
+    let is_known = |at: &usize| {
+        places[at + 1] == places[*at] + 1 && !context.has_hole(starts[*at].1.time_ns, starts[at + 1].1.time_ns)
+    };
+    let neighbours = (0..starts.len() - 1).filter(is_known);
+    let mut periods: Vec<u64> = neighbours.map(|at| starts[at + 1].2.saturating_sub(starts[at].2)).collect();
     let in_order = periods.clone();
     periods.sort_unstable();
     let period_ns = taut_stats::rank(&periods, 0.5).unwrap_or(0);

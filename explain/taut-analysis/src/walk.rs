@@ -37,6 +37,10 @@ const THROTTLED_SHARE: f64 = 0.9;
 const RUNS_AFTER_RENEWAL_NS: u64 = 100_000;
 /// An idle CPU comes back faster than this, unless a quota holds the thread or the host holds the CPU.
 const SLOW_IDLE_EXIT_NS: u64 = 2_000_000;
+/// The detail of time of which stamps are missing.
+pub(crate) const STAMPS_LOST: &str = "stamps were lost";
+/// The same of kernel events.
+pub(crate) const KERNEL_EVENTS_LOST: &str = "kernel events were lost";
 /// Begins the detail of oversleeping that is not the thread's timer slack.
 pub(crate) const TIMER_LATE: &str = "timer interrupt came late";
 /// A thread's stamp and the kernel's events of it agree to that.
@@ -1078,7 +1082,7 @@ impl Walker<'_> {
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return pieces };
         let holes: Vec<_> = self.spans.holes_between(first.from_ns, last.to_ns).collect();
         for hole in holes {
-            let detail = self.names.of("stamps were lost");
+            let detail = self.names.of(STAMPS_LOST);
             overlay(&mut pieces, hole.since_ns, hole.until_ns, |from_ns, to_ns, old| {
                 let is_its = hole.tid.is_none_or(|tid| tid == old.tid);
                 is_its.then(|| Piece { detail, ..Piece::unknown(from_ns, to_ns, old.tid) })
@@ -1089,7 +1093,7 @@ impl Walker<'_> {
 
     /// A stretch of which kernel events are missing.
     fn lost(&mut self, from_ns: u64, to_ns: u64, tid: i32) -> Piece {
-        let detail = self.names.of("kernel events were lost");
+        let detail = self.names.of(KERNEL_EVENTS_LOST);
         Piece { detail, ..Piece::unknown(from_ns, to_ns, tid) }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use taut_analysis::{Cause, Contribution, ExplainOptions, MessageRow, Row, RowSink};
+use taut_analysis::{Above, Cause, Contribution, ExplainOptions, MessageRow, Row, RowSink};
 use taut_recording::{KernelEvent, Kind, Lost, LostWhat, Object, ObjectKind, Sample};
 
 mod scene;
@@ -246,6 +246,13 @@ fn a_loop_that_sleeps_until_moments_is_late_from_these_on() {
     let worst = &starts.worst[0];
     assert_eq!((worst.id, worst.intended_ns + began_ns, worst.late_ns), (10, 100_000 * US, 3_002 * US));
     assert_eq!((worst.pieces[0].cause, worst.pieces[0].detail.as_str()), (Cause::Wakeup, "by hog/30"));
+    // Of a start whose moment is not recorded it is not known that a period is missing.
+    let mut lossy = scene.clone();
+    lossy
+        .events
+        .retain(|event| !(event.2 == KernelEvent::TimerStart && [60_000, 70_000].contains(&(event.5[0] / US as i64))));
+    let starts = lossy.analyse(ExplainOptions::default()).chains[0].starts.clone().unwrap();
+    assert_eq!((starts.missing, starts.lateness.n), (1, 17));
     // A loop that sleeps for a time has no intended start.
     scene.events.iter_mut().filter(|event| event.2 == KernelEvent::SyscallEnter).for_each(|event| event.5[2] = 0);
     assert!(scene.analyse(ExplainOptions::default()).chains[0].starts.is_none());
@@ -593,6 +600,9 @@ fn lost_events_make_their_stretch_unknown_and_no_more() {
     assert_eq!(scene.path(), expected);
     let analysis = scene.analyse(ExplainOptions::default());
     assert_eq!((analysis.totals.lost_kernel_stretches, analysis.totals.lost_kernel_ns), (1, 200 * US));
+    let late = scene.analyse(ExplainOptions { above: Some(Above::Ns(0)), ..ExplainOptions::default() });
+    let explained = &late.chains[0].explained;
+    assert_eq!((explained.tail_messages, explained.tail_in_holes), (1, 1));
     let note = analysis.notes.iter().find(|note| note.contains("were lost")).unwrap();
     assert!(note.starts_with("7 kernel events were lost in 1 stretch of 0.2 ms at most together (10.5 %"), "{note}");
 }

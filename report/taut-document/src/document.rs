@@ -43,6 +43,8 @@ pub enum Show {
     Folded,
     /// In HTML only.
     Page,
+    /// In HTML only, closed until opened.
+    PageFolded,
     /// In all but HTML, which shows the same in another way.
     Text,
     /// In what is passed on: HTML, and folded in Markdown.
@@ -123,7 +125,12 @@ impl Section {
 
     /// Whether a terminal shows it.
     pub(crate) fn is_in_terminal(&self) -> bool {
-        !matches!(self.show, Show::Page | Show::Kept)
+        !matches!(self.show, Show::Page | Show::PageFolded | Show::Kept)
+    }
+
+    /// Whether a page has it closed.
+    pub(crate) fn is_folded(&self) -> bool {
+        matches!(self.show, Show::Folded | Show::PageFolded)
     }
 
     /// The same, shown elsewhere.

@@ -73,8 +73,9 @@ impl Page {
                 &format!("<{headline} class=\"headline\">{}</{headline}>\n", together(&text(&document.headline)));
         }
         self.contents(&document.title, &document.sections, further);
-        let shown = document.sections.iter().filter(|section| section.show != Show::Text);
-        shown.for_each(|section| self.section(section));
+        let shown: Vec<&Section> = document.sections.iter().filter(|section| section.show != Show::Text).collect();
+        // What is closed is so with its parts.
+        shown.chunk_by(|_, next| next.level > 1).for_each(|sections| self.section(sections));
         if !document.notes.is_empty() {
             let notes: String = document.notes.iter().map(|note| format!("<li>{}</li>", text(note))).collect();
             self.body += &format!("<ul class=\"notes\">{notes}</ul>\n");
@@ -86,7 +87,7 @@ impl Page {
 
     fn contents(&mut self, title: &str, sections: &[Section], further: &[Document]) {
         let is_listed =
-            |of: &&Section| of.level <= 1 && !of.title.is_empty() && !matches!(of.show, Show::Folded | Show::Text);
+            |of: &&Section| of.level <= 1 && !of.title.is_empty() && !of.is_folded() && of.show != Show::Text;
         let parts = sections.iter().filter(is_listed).zip(self.headings..);
         let parts = parts.map(|(of, at)| (format!("part-{at}"), of.title.as_str()));
         let further = (1..).zip(further).map(|(at, of)| (format!("document-{at}"), of.title.as_str()));
@@ -99,10 +100,12 @@ impl Page {
         }
     }
 
-    fn section(&mut self, section: &Section) {
+    /// A section with its parts, which are closed with it.
+    fn section(&mut self, sections: &[&Section]) {
+        let [section, parts @ ..] = sections else { return };
         let title = escape(&section.title);
-        match (section.level, section.show) {
-            (_, Show::Folded) => self.body += &format!("<details class=\"part\"><summary>{title}</summary>\n"),
+        match (section.level, section.is_folded()) {
+            (_, true) => self.body += &format!("<details class=\"part\"><summary>{title}</summary>\n"),
             _ if title.is_empty() => {}
             (..=1, _) => {
                 self.body += &format!("<h2 id=\"part-{}\">{title}</h2>\n", self.headings);
@@ -117,7 +120,8 @@ impl Page {
             blocks.iter().for_each(|block| self.block(block));
             self.body += if are_several { "</div>\n" } else { "" };
         }
-        if section.show == Show::Folded {
+        parts.iter().for_each(|part| self.section(&[part]));
+        if section.is_folded() {
             self.body += "</details>\n";
         }
     }

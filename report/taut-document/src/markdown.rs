@@ -15,7 +15,11 @@ pub fn markdown(document: &Document) -> String {
         out += &format!("### {}\n\n", plain(&document.title));
     }
     paragraph(&mut out, &document.headline);
-    document.sections.iter().filter(|of| of.show != Show::Page).for_each(|of| section(&mut out, of));
+    document
+        .sections
+        .iter()
+        .filter(|of| !matches!(of.show, Show::Page | Show::PageFolded))
+        .for_each(|of| section(&mut out, of));
     for note in &document.notes {
         out += &format!("> {}\n\n", text(note));
     }

@@ -96,6 +96,8 @@ pub enum Cell {
     },
     /// At least this time.
     AtLeast(u64),
+    /// At most this time.
+    AtMost(u64),
     /// From the one to the other: "×1.06 … ×1.10".
     Interval(Box<[Cell; 2]>),
     /// Before and after: "41.9 → 50.3".
@@ -309,6 +311,7 @@ impl Cell {
                 unit.print([*above as f64, *up_to as f64], 4, |[above, up_to]| format!("{above}–{up_to}"))
             }
             Cell::AtLeast(ns) => unit.print([*ns as f64], 3, |[text]| format!("≥ {text}")),
+            Cell::AtMost(ns) => unit.print([*ns as f64], 3, |[text]| format!("≤ {text}")),
             Cell::Interval(ends) => {
                 let [low, high] = ends.as_ref();
                 format!("{} … {}", low.figure(unit), high.figure(unit))
@@ -323,7 +326,7 @@ impl Cell {
     /// Its times in ns.
     fn times(&self) -> Vec<f64> {
         match self {
-            Cell::Time(ns) | Cell::AtLeast(ns) => vec![*ns as f64],
+            Cell::Time(ns) | Cell::AtLeast(ns) | Cell::AtMost(ns) => vec![*ns as f64],
             Cell::SignedTime(ns) => vec![*ns as f64],
             Cell::Estimate { low, value, high } => [*low, *value, *high].map(|ns| ns as f64).into(),
             Cell::Bucket { above, up_to } => [*above, *up_to].map(|ns| ns as f64).into(),
@@ -335,7 +338,7 @@ impl Cell {
     /// For a bar.
     fn size(&self) -> Option<f64> {
         match self {
-            Cell::Count(n) | Cell::Bytes(n) | Cell::Time(n) | Cell::AtLeast(n) => Some(*n as f64),
+            Cell::Count(n) | Cell::Bytes(n) | Cell::Time(n) | Cell::AtLeast(n) | Cell::AtMost(n) => Some(*n as f64),
             Cell::Estimate { value, .. } => Some(*value as f64),
             Cell::Bucket { up_to, .. } => Some(*up_to as f64),
             Cell::Share(value)

@@ -1,6 +1,6 @@
 //! The one sentence at the top of every view: what a busy reader needs, and no more than the data carry.
 
-use taut_analysis::{Analysis, Cause, Chain, Contribution, Histogram, Hop, Hypothesis, Point, Selected};
+use taut_analysis::{Analysis, Cause, Chain, Contribution, Histogram, Hop, Hypothesis, Point, Selected, SourceKind};
 
 use crate::{
     causes,
@@ -35,8 +35,9 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
     let mut finding: Vec<String> = failure(analysis).into_iter().collect();
     if let Some(loops) = crate::loops::headline(analysis) {
         finding.push(loops);
+        finding.extend(why_busy(analysis));
         let more = busy(analysis).into_iter().collect();
-        return Headline { finding, next: analysis.chains.iter().find_map(next), more };
+        return Headline { finding, next: next_of_loops(analysis), more };
     }
     let Some(chain) = analysis.chains.first() else {
         finding.push(without_chains(analysis));
@@ -50,7 +51,7 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
         finding.push(first);
     }
     finding.push(lateness(chain));
-    let (why, without, ended) = (why_late(chain), without_it(chain), ended(chain));
+    let (why, without, ended) = (why_late(chain, ""), without_it(chain), ended(chain));
     // What never arrived is later than all else.
     let rest = if loses(chain) { [ended, why, without] } else { [why, without, ended] };
     finding.extend(rest.into_iter().flatten());
@@ -73,7 +74,7 @@ fn starts(chain: &Chain) -> Option<String> {
     }
     let missing = match starts.missing {
         0 => String::new(),
-        n => format!(", and {} of its periods {} missing", count(n), if n == 1 { "is" } else { "are" }),
+        n => format!(", and {} of its periods {} no {}", count(n), if n == 1 { "has" } else { "have" }, sign(chain)),
     };
     let known = worst.pieces.first().filter(|piece| piece.cause != Cause::Unknown);
     let cause = known.map_or(String::new(), |piece| {
@@ -87,6 +88,15 @@ fn starts(chain: &Chain) -> Option<String> {
         duration(worst.late_ns),
         worst.intended_ns as f64 / 1e9,
     ))
+}
+
+/// By what a chain's messages are counted: a thread's skipped releases, by kernel events, may be others.
+fn sign(chain: &Chain) -> &'static str {
+    match chain.source {
+        SourceKind::Stamps => "stamp",
+        SourceKind::Ros => "ROS 2 event",
+        SourceKind::Wakes => "activation",
+    }
 }
 
 /// That the machine had too few CPUs for all that ran on it.
@@ -112,7 +122,7 @@ fn silent(analysis: &Analysis) -> Option<String> {
         n => format!("; {} are missing in its {} gaps", count(point.missing), count(n)),
     };
     Some(format!(
-        "Nothing passed {} for {} from {:.3} s on, where its period would have had {}{all}.",
+        "Nothing passed {} for {} from {:.3} s on, where its median period would have had {}{all}.",
         quoted(&point.name),
         duration(gap.ns),
         gap.from_ns as f64 / 1e9,
@@ -185,16 +195,17 @@ pub(crate) fn capital(sentence: &str) -> String {
 }
 
 /// Why: the cause with the largest part of the excess, its largest party, and the hop in which most of the excess is spent.
-fn why_late(chain: &Chain) -> Option<String> {
+/// `of_what`: " of its response time", where the chain is a loop's and another excess was the subject.
+fn why_late(chain: &Chain, of_what: &str) -> Option<String> {
     let explained = &chain.explained;
     let above = match explained.selected {
         Selected::Nothing => return where_late(chain, "excess of the tail"),
         Selected::Tail(quantile) | Selected::AboveQuantile(quantile) => {
-            format!("excess above {}", quantile_word(quantile))
+            format!("excess{of_what} above {}", quantile_word(quantile))
         }
         Selected::Missed => "excess of the messages that missed the deadline".to_owned(),
         Selected::Overran => "excess of the activations that overran".to_owned(),
-        Selected::AboveTime => format!("excess above {}", duration(explained.tail_limit_ns)),
+        Selected::AboveTime => format!("excess{of_what} above {}", duration(explained.tail_limit_ns)),
     };
     let known = explained.by_cause.first().filter(|share| share.cause != Cause::Unknown && share.tail_share > 0.0);
     let Some(top) = known else {
@@ -215,6 +226,15 @@ fn why_late(chain: &Chain) -> Option<String> {
         format!(" Of the same excess {} is spent {}.", percent(share), place(hop))
     });
     Some(format!("{} of the {above} is {what}.{hop}", percent(top.tail_share)))
+}
+
+/// What the activations of the first loop are spent on, where that is another cause than that of its late starts: what to do is against it.
+fn why_busy(analysis: &Analysis) -> Option<String> {
+    let main = analysis.loops.first()?;
+    let chain = analysis.chains.iter().find(|chain| Some(&chain.name) == main.chain.as_ref() && chain.is_loop)?;
+    let top = chain.explained.by_cause.first().filter(|share| share.cause != Cause::Unknown)?;
+    let is_said = main.late_by.first().is_some_and(|late| late.cause == top.cause);
+    if is_said { None } else { why_late(chain, " of its response time") }
 }
 
 /// Where most of it is spent, for recordings that tell no causes.
@@ -261,7 +281,22 @@ fn without_it(chain: &Chain) -> Option<String> {
 /// What to do first: what the first recommendation begins with.
 fn next(chain: &Chain) -> Option<String> {
     let first = chain.explained.recommendations.first()?;
-    Some(format!("Next: {}.", beginning(&first.remedy)))
+    let of = first
+        .against
+        .strip_prefix("dropped:")
+        .map_or(String::new(), |reason| format!(", against the drops for {reason}"));
+    Some(format!("Next{of}: {}.", beginning(&first.remedy)))
+}
+
+/// The same of a program as it is: for the loop that the headline is about; else for another chain, which is named.
+fn next_of_loops(analysis: &Analysis) -> Option<String> {
+    let main = analysis.loops.first().and_then(|main| main.chain.as_ref());
+    let mut of_main = analysis.chains.iter().filter(|chain| Some(&chain.name) == main);
+    of_main.find_map(next).or_else(|| {
+        let named =
+            |chain: &Chain| Some(next(chain)?.replacen("Next", &format!("Next, for {}", quoted(&chain.name)), 1));
+        analysis.chains.iter().find_map(named)
+    })
 }
 
 /// Whether the first thing to do is against drops.
@@ -283,23 +318,21 @@ fn beginning(remedy: &str) -> &str {
 fn ended(chain: &Chain) -> Option<String> {
     let outcomes = &chain.outcomes;
     let dropped: u64 = outcomes.dropped.iter().map(|(_, n)| n).sum();
-    if outcomes.unexplained > 0 {
-        return Some(format!(
-            "{} of {} messages vanished without a reason.",
-            count(outcomes.unexplained),
-            count(chain.messages)
-        ));
-    }
-    let (reason, of_reason) = outcomes.dropped.first()?;
+    let vanished = match outcomes.unexplained {
+        0 => None,
+        n => Some(format!("{} of {} messages vanished without a reason.", count(n), count(chain.messages))),
+    };
+    let Some((reason, of_reason)) = outcomes.dropped.first() else { return vanished };
     let place = outcomes.last_seen.iter().filter(|of| of.reason == *reason && of.messages * 2 > *of_reason);
     let place = place.map(|of| format!(" after {}", quoted(&of.point))).next().unwrap_or_default();
     let share = percent(dropped as f64 / chain.messages.max(1) as f64);
     let most = if outcomes.dropped.len() > 1 { "most" } else { "all" };
-    Some(format!(
+    let dropped = format!(
         "{} of {} messages were dropped ({share}), {most} for {reason}{place}.",
         count(dropped),
         count(chain.messages)
-    ))
+    );
+    Some(std::iter::once(dropped).chain(vanished).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]
@@ -335,7 +368,7 @@ mod tests {
             headline(&analysis).replace('\u{202f}', " "),
             "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. 1 channel of \
              telemetry brought 23 997 messages in 60.3 s; 3 lost. Nothing passed camera.frame for 133 ms from 12.400 s on, where its \
-             period would have had 3 messages; 5 are missing in its 4 gaps. The longest silence was \
+             median period would have had 3 messages; 5 are missing in its 4 gaps. The longest silence was \
              12.5 ms on /telemetry/leg, where 2.50 ms is typical."
         );
         analysis.telemetry.clear();
@@ -343,7 +376,7 @@ mod tests {
             headline(&analysis).replace('\u{202f}', " "),
             "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. Nothing passed \
              camera.frame for 133 ms from 12.400 s on, where its \
-             period would have had 3 messages; 5 are missing in its 4 gaps. The longest silence was 133 ms on camera.frame, where 33.3 ms is typical."
+             median period would have had 3 messages; 5 are missing in its 4 gaps. The longest silence was 133 ms on camera.frame, where 33.3 ms is typical."
         );
     }
 
@@ -392,6 +425,34 @@ mod tests {
     }
 
     #[test]
+    fn what_a_loop_is_busy_with_is_named_where_its_starts_are_late_for_another_reason() {
+        let mut analysis = sample::teleop();
+        let name = analysis.chains[0].name.clone();
+        analysis.chains[0].is_loop = true;
+        analysis.loops = vec![taut_analysis::Loop { chain: Some(name), ..Default::default() }];
+        let text = why_busy(&analysis).unwrap();
+        assert!(
+            text.starts_with("61.0 % of the excess of its response time above p99 is waiting for the GIL"),
+            "{text}"
+        );
+        analysis.loops[0].late_by = vec![analysis.chains[0].explained.by_cause[0].clone()];
+        assert_eq!(why_busy(&analysis), None);
+    }
+
+    #[test]
+    fn what_to_do_is_for_the_loop_of_the_headline_or_names_its_chain() {
+        let mut analysis = sample::teleop();
+        let name = analysis.chains[0].name.clone();
+        analysis.loops = vec![taut_analysis::Loop { chain: Some(name.clone()), ..Default::default() }];
+        assert_eq!(next_of_loops(&analysis).unwrap(), "Next: give the loop a process of its own.");
+        analysis.loops[0].chain = None;
+        assert_eq!(
+            next_of_loops(&analysis).unwrap(),
+            format!("Next, for `{name}`: give the loop a process of its own.")
+        );
+    }
+
+    #[test]
     fn the_headline_says_how_late_where_and_what_was_lost() {
         let text = headline(&sample::teleop());
         assert_eq!(
@@ -401,7 +462,7 @@ mod tests {
              from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms instead of 11.0 ms. \
              2 151 of 3 021 messages were dropped (71.2 %), most for validator_timing_bug after \
              follower.command_pre_hardware_write. Next: give the loop a process of its own. Nothing passed camera.frame for \
-             133 ms from 12.400 s on, where its period would have had 3 messages; 5 are missing in its 4 gaps."
+             133 ms from 12.400 s on, where its median period would have had 3 messages; 5 are missing in its 4 gaps."
         );
     }
 }

@@ -248,6 +248,8 @@ struct Tail {
     explained: u64,
     /// Messages in the tail.
     messages: u64,
+    /// Of them, those with time in or next to a stretch of which stamps or kernel events are missing: that time is `unknown`.
+    in_holes: u64,
     /// Quantile above which the tail begins; null when there are too few messages, or where no quantile says which messages
     /// are explained.
     quantile: Option<f64>,
@@ -419,6 +421,7 @@ fn tail(explained: &Explained) -> Tail {
     Tail {
         explained: explained.messages,
         messages: explained.tail_messages,
+        in_holes: explained.tail_in_holes,
         quantile: explained.tail_quantile,
         limit_ns: explained.tail_limit_ns,
         selected: match explained.selected {

@@ -46,22 +46,27 @@ pub(crate) fn headline(analysis: &Analysis) -> Option<String> {
             if analysis.info.tier == Tier::Full { "waits for the same thing" } else { "waits" },
         ));
     };
-    let mut sentences =
-        vec![format!("{}, {}.", quantity(analysis.loops.len() as u64, "loop"), quantity(chains, "chain")), runs(main)];
+    let mut sentences = vec![
+        format!("{}, {}.", quantity(analysis.loops.len() as u64, "loop"), quantity(chains, "chain")),
+        runs(main, &named(main, analysis)),
+    ];
     sentences.extend(overruns(main));
     sentences.extend(late(main));
     Some(sentences.join(" "))
 }
 
-/// Its thread's name and its process: "`ctrl` (robot/1234)".
-fn named(of: &Loop) -> String {
-    let comm = of.thread.rsplit_once('/').map_or(of.thread.as_str(), |(comm, _)| comm);
+/// Its thread's name and its process: "`ctrl` (robot/1234)"; where several loops' threads have that name, its own name and its thread.
+fn named(of: &Loop, analysis: &Analysis) -> String {
+    let comm_of = |of: &Loop| of.thread.rsplit_once('/').map_or(of.thread.clone(), |(comm, _)| comm.to_owned());
+    let comm = comm_of(of);
+    if analysis.loops.iter().any(|other| other.name != of.name && comm_of(other) == comm) {
+        return format!("`{}` ({})", of.name, of.thread);
+    }
     let of_process = if of.thread == of.process { &of.thread } else { &of.process };
     format!("`{comm}` ({of_process})")
 }
 
-fn runs(of: &Loop) -> String {
-    let who = named(of);
+fn runs(of: &Loop, name: &str) -> String {
     // Without a schedule the median period is not what its rate comes from.
     let rate = match (&of.found, of.rate_hz) {
         (LoopFound::RelativeTimer { .. } | LoopFound::RestOfPeriod { .. }, Some(hz)) if hz > 0.0 => {
@@ -70,18 +75,18 @@ fn runs(of: &Loop) -> String {
         _ => hertz(of.period_ns),
     };
     match &of.found {
-        LoopFound::AbsoluteTimer => format!("{who} runs at {rate}."),
+        LoopFound::AbsoluteTimer => format!("{name} runs at {rate}."),
         LoopFound::RelativeTimer { asked_ns } => {
-            format!("{who} sleeps for {} and runs at {rate}{}.", duration(*asked_ns), drift(of, *asked_ns))
+            format!("{name} sleeps for {} and runs at {rate}{}.", duration(*asked_ns), drift(of, *asked_ns))
         }
         LoopFound::RestOfPeriod { asked_ns } => format!(
-            "{who} sleeps for what is left of {} since its start and runs at {rate}{}.",
+            "{name} sleeps for what is left of {} since its start and runs at {rate}{}.",
             duration(*asked_ns),
             drift(of, *asked_ns)
         ),
-        LoopFound::WokenBy { thread, .. } => format!("{who} runs at {rate}, woken by {thread}."),
+        LoopFound::WokenBy { thread, .. } => format!("{name} runs at {rate}, woken by {thread}."),
         LoopFound::Guessed { error_ns } => format!(
-            "{who} runs every {} ± {}; what releases it is not recorded.",
+            "{name} runs every {} ± {}; what releases it is not recorded.",
             duration(of.period_ns),
             duration(*error_ns)
         ),
@@ -244,26 +249,37 @@ fn others(waking: &[WakingThread]) -> Option<String> {
     Some(format!("No loops: {}{more}.", named.join(", ")))
 }
 
-/// What a report shows of loops, and of threads that are none.
-pub(crate) fn sections(analysis: &Analysis, show: Show) -> Vec<Section> {
+/// All loops in the recording's order, and how many of them are described.
+pub(crate) fn all(analysis: &Analysis) -> (Vec<&Loop>, usize) {
+    (analysis.loops.iter().collect(), DESCRIBED)
+}
+
+/// What a report shows of loops, and of threads that are none: the first are described, the others on a page.
+pub(crate) fn sections(analysis: &Analysis, loops: &[&Loop], detailed: usize, show: Show) -> Vec<Section> {
     let others = others(&analysis.waking).map(|text| Block::Text(text.into()));
-    if analysis.loops.is_empty() {
+    if loops.is_empty() {
         let others = others.filter(|_| is_unmodified(analysis));
         return others.into_iter().map(|text| Section::new(1, "", vec![text]).shown(show)).collect();
     }
-    let described = |of: &[Loop]| of.iter().map(|of| Block::Text(description(of).into())).collect::<Vec<_>>();
-    let (first, more) = analysis.loops.split_at(analysis.loops.len().min(DESCRIBED));
-    let blocks = [table(&analysis.loops).into()].into_iter().chain(described(first)).chain(others);
-    vec![Section::new(1, "Loops", blocks.collect()).shown(show), Section::new(2, "", described(more)).shown(Show::Page)]
+    let described = |of: &[&Loop]| of.iter().map(|of| Block::Text(description(of).into())).collect::<Vec<_>>();
+    let (first, more) = loops.split_at(loops.len().min(detailed));
+    let blocks = [table(loops, detailed).into()].into_iter().chain(described(first)).chain(others);
+    let mut sections = vec![Section::new(1, "Loops", blocks.collect()).shown(show)];
+    if !more.is_empty() {
+        let title = format!("How {} were found", quantity(more.len() as u64, "other loop"));
+        sections.push(Section::new(2, title, described(more)).shown(Show::PageFolded));
+    }
+    sections
 }
 
-fn table(loops: &[Loop]) -> Table {
+fn table(loops: &[&Loop], shown: usize) -> Table {
     let head = ["loop", "n", "rate", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
     let mut table = Table::new(head).priorities([0, 5, 4, 6, 0, 0, 2, 3, 0, 1]);
     table.caption =
         "Late: from release to start; busy: from release until it waits again; overran: not done at the next release; \
-                     skipped: releases without a start"
+                     skipped: releases without a start, counted from its timer by kernel events"
             .into();
+    table.shown = shown;
     for of in loops {
         let late = &of.release_latency;
         let count = |n: Option<u64>| n.map_or(Cell::Missing, Cell::Count);
@@ -448,9 +464,22 @@ mod tests {
         assert!(crate::headline(&analysis).starts_with("No loop, 1 chain. None of"), "{}", crate::headline(&analysis));
     }
 
+    fn of_all(analysis: &Analysis) -> Vec<Section> {
+        let (loops, detailed) = all(analysis);
+        sections(analysis, &loops, detailed, Show::Always)
+    }
+
+    #[test]
+    fn loops_whose_threads_share_a_name_are_told_apart() {
+        let mut analysis = unmodified();
+        assert!(crate::headline(&analysis).contains("`ctrl` (robot/1234) runs"));
+        analysis.loops[1].thread = "ctrl/1300".into();
+        assert!(crate::headline(&analysis).contains("`ctrl timer 1 ms` (ctrl/1235) runs"));
+    }
+
     #[test]
     fn the_table_of_loops() {
-        let document = Document { sections: sections(&unmodified(), Show::Always), ..Document::default() };
+        let document = Document { sections: of_all(&unmodified()), ..Document::default() };
         insta::assert_snapshot!(terminal(&document, Style::default()));
         insta::assert_snapshot!(markdown(&document));
     }

@@ -334,6 +334,7 @@ fn explained() -> Explained {
     Explained {
         messages: 868,
         tail_messages: 9,
+        tail_in_holes: 0,
         tail_quantile: Some(0.99),
         tail_limit_ns: 10_980_000,
         hops: vec![vec![], vec![gil.clone()], vec![wakeup.clone()], vec![work.clone()]],

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { open } from "../browser.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const pages = ["document", "sample-report", "comparison-report", "gate-worse", "gate-history", "fleet-report", "lab", "guard-replay", "budget-answers", "probe-ways"];
+const pages = ["document", "sample-report", "edges-report", "comparison-report", "gate-worse", "gate-history", "fleet-report", "lab", "guard-replay", "budget-answers", "probe-ways"];
 
 for (const name of pages) {
   test(`axe finds nothing on the page ${name}, wide and light, narrow and dark`, async () => {

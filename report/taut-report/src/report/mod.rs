@@ -2,8 +2,10 @@
 
 mod chain;
 mod facts;
+mod holes;
 mod hop_name;
 mod message_lanes;
+mod overview;
 mod signals;
 mod tables;
 mod tail;
@@ -17,12 +19,13 @@ use crate::{
     loops, ros, words,
 };
 pub(crate) use facts::measured;
+use overview::Overview;
 
 const SCRIPT: &str = include_str!("../../bundle/report.js");
 const STYLE: &str = include_str!("../../bundle/report.css");
 
-/// Chains that have a section each on a terminal.
-const MOST_TOLD: usize = 8;
+/// Damaged places that are listed at once.
+const DAMAGE_SHOWN: usize = 5;
 
 /// What `taut explain` was asked for in particular.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,6 +49,11 @@ impl View<'_> {
     /// Of what belongs to a report.
     fn in_report(self) -> Show {
         if matches!(self, View::Report) { Show::Always } else { Show::Page }
+    }
+
+    /// Whether messages or hypotheses are asked for: of every chain that has them.
+    fn is_asked(self) -> bool {
+        matches!(self, View::Explanation(asked) if asked.hypotheses || !asked.messages.is_empty())
     }
 
     /// Of what belongs to an explanation.
@@ -85,12 +93,18 @@ fn document(named: Named<'_>, view: View<'_>) -> Document {
     let more = (!more.is_empty()).then(|| Section::new(1, "", vec![Block::Text(more.join(" ").into())]));
     let mut sections = damage(analysis);
     sections.extend(more.map(|section| section.shown(view.in_report())));
-    let loops = loops::sections(analysis, view.in_report());
+    let overview = Overview::of(analysis).filter(|_| !view.is_asked());
+    sections.extend(overview.iter().flat_map(Overview::sections));
+    let (in_order, detailed) = match &overview {
+        Some(overview) => overview.loops(analysis),
+        None => loops::all(analysis),
+    };
+    let loops = loops::sections(analysis, &in_order, detailed, view.in_report());
     let is_unmodified = loops::is_unmodified(analysis);
-    let chains = chains(analysis, view);
+    let chains = chains(analysis, view, overview.as_ref());
     sections.extend(if is_unmodified { [loops, chains] } else { [chains, loops] }.concat());
     sections.extend(analysis.ros.iter().flat_map(ros::sections).map(|section| section.shown(view.in_report())));
-    sections.extend(tables::sections(analysis, view));
+    sections.extend(tables::sections(analysis, view, overview.as_ref()));
     sections.extend(signals::sections(analysis).into_iter().filter_map(|section| narrowed(section, view)));
     sections.extend(tables::telemetry(named).map(|section| section.shown(view.in_report())));
     sections.extend(profile(named).map(|section| section.shown(view.in_report())));
@@ -115,51 +129,42 @@ fn narrowed(section: Section, view: View<'_>) -> Option<Section> {
     }
 }
 
+/// Whether the finding stands, then what is damaged.
 fn damage(analysis: &Analysis) -> Vec<Section> {
-    let finding = |text: &String| Finding {
-        tone: Tone::Bad,
-        label: "damaged".into(),
-        text: text.as_str().into(),
-        ..Finding::default()
-    };
-    let findings: Vec<Finding> = analysis.damage.iter().map(finding).collect();
-    if findings.is_empty() { Vec::new() } else { vec![Section::new(1, "", vec![Block::Findings(findings)])] }
-}
-
-/// Those of which there is something to tell; the others are lines of a table, and a page has each of them by itself, too.
-fn chains(analysis: &Analysis, view: View<'_>) -> Vec<Section> {
-    let is_asked = |asked: Asked<'_>| asked.hypotheses || !asked.messages.is_empty();
-    let (mut told, listed) = match view {
-        View::Explanation(asked) if is_asked(asked) => (analysis.chains.iter().collect(), Vec::new()),
-        _ => tables::told_and_listed(analysis),
-    };
+    let damaged =
+        |text: String| Finding { tone: Tone::Bad, label: "damaged".into(), text: text.into(), ..Finding::default() };
+    let mut findings: Vec<Finding> = holes::finding(analysis).into_iter().collect();
+    let (first, more) = analysis.damage.split_at(analysis.damage.len().min(DAMAGE_SHOWN));
+    findings.extend(first.iter().cloned().map(damaged));
+    let closed: Vec<Finding> = more.iter().cloned().map(damaged).collect();
+    let more = words::quantity(more.len() as u64, "more place");
     let mut sections = Vec::new();
-    if told.len() > MOST_TOLD && !matches!(view, View::Explanation(asked) if is_asked(asked)) {
-        let text = format!(
-            "The first {MOST_TOLD} and declared ones have a section each; a page (--format html) has all of them."
-        );
-        let blocks = vec![tables::overview(&told).into(), Block::Text(text.into())];
-        sections.push(Section::new(1, "Chains", blocks).shown(Show::Text));
-        told = told
-            .iter()
-            .enumerate()
-            .filter(|(at, chain)| *at < MOST_TOLD || chain.declared)
-            .map(|(_, chain)| *chain)
-            .collect();
+    if !findings.is_empty() {
+        sections.push(Section::new(1, "", vec![Block::Findings(findings)]));
     }
-    let of_chain = |chain: &Chain| {
-        let is_told = told.iter().any(|told| std::ptr::eq(*told, chain));
-        let on_page = |section: Section| (section.show != Show::Text).then(|| section.shown(Show::Page));
-        let sections = chain::sections(chain, view).into_iter();
-        if is_told { sections.collect::<Vec<_>>() } else { sections.filter_map(on_page).collect() }
-    };
-    sections.extend(analysis.chains.iter().flat_map(of_chain));
-    if !listed.is_empty() {
-        let text = "What the slow ones waited for only kernel events show.".into();
-        let blocks = vec![tables::short_chains(&listed).into(), Block::Text(text)];
-        sections.push(Section::new(1, "Short chains", blocks).shown(Show::Text));
+    if !closed.is_empty() {
+        let text = Block::Text(format!("And {more} of damage; --format html has all.").into());
+        sections.push(Section::new(2, "", vec![text]).shown(Show::Text));
+        sections
+            .push(Section::new(2, format!("{more} of damage"), vec![Block::Findings(closed)]).shown(Show::PageFolded));
     }
     sections
+}
+
+/// Those with details; a page has the others closed until opened. What a loop's activations were spent on only a page has.
+fn chains(analysis: &Analysis, view: View<'_>, overview: Option<&Overview<'_>>) -> Vec<Section> {
+    let detailed: Vec<&Chain> = match overview {
+        Some(overview) => overview.detailed_chains(analysis),
+        None => analysis.chains.iter().filter(|chain| view.is_asked() || !chain.is_loop).collect(),
+    };
+    let is_other = |chain: &&Chain| !detailed.iter().any(|of| std::ptr::eq(*of, *chain));
+    let rest = if overview.is_some() { Show::PageFolded } else { Show::Page };
+    let of_page = |(at, section): (usize, Section)| {
+        (section.show != Show::Text).then(|| section.shown(if at == 0 { rest } else { Show::Page }))
+    };
+    let others = analysis.chains.iter().filter(is_other);
+    let others = others.flat_map(|chain| chain::sections(chain, view).into_iter().enumerate().filter_map(of_page));
+    detailed.iter().flat_map(|chain| chain::sections(chain, view)).chain(others).collect()
 }
 
 /// A flame graph of the sampled stacks.
@@ -214,9 +219,37 @@ mod tests {
         let text = terminal(&document, Style::default());
         let lines =
             |name: &str| text.lines().filter(|line| *line == name || line.starts_with(&format!("  {name} "))).count();
-        assert_eq!([lines("chain 7"), lines("chain 8")], [2, 1], "{text}");
+        assert_eq!([lines("chain 2"), lines("chain 3")], [2, 1], "{text}");
         let page = taut_document::html(&document, None);
-        assert!(page.contains("chain 19</h") && page.contains("chain 8</h"));
+        assert!(
+            page.contains("chain 2</h2>") && page.contains("chain 3</summary>") && page.contains("chain 19</summary>")
+        );
+        assert_eq!(page.matches("first to last point").count(), 20);
+    }
+
+    #[test]
+    fn every_column_has_an_entry_in_the_glossary() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/glossary.md");
+        let glossary = std::fs::read_to_string(path).unwrap();
+        let entries: Vec<String> = glossary
+            .lines()
+            .filter_map(|line| Some(format!(", {}, ", line.strip_prefix("| ")?.split(" | ").next()?)))
+            .collect();
+        let analyses = [sample::teleop(), overview::tests::many()];
+        let documents = analyses.iter().flat_map(|analysis| {
+            [report_document(named(analysis)), explain_document(named(analysis), Asked::default())]
+        });
+        let sections: Vec<Section> = documents.flat_map(|document| document.sections).collect();
+        let tables = sections.iter().flat_map(|section| &section.blocks).filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        });
+        let mut names: Vec<String> = tables.flat_map(|table| &table.columns).map(|of| of.name.clone()).collect();
+        // The table of hops has a column for each large cause.
+        names.retain(|name| !name.is_empty() && Cause::from_word(name).is_none());
+        assert!(names.iter().any(|name| name == "first cause") && names.iter().any(|name| name == "PDV p99"));
+        names.retain(|name| !entries.iter().any(|entry| entry.contains(&format!(", {name}, "))));
+        assert_eq!(names, Vec::<String>::new(), "columns without an entry in the glossary");
     }
 
     #[test]
@@ -228,6 +261,17 @@ mod tests {
         for part in ["first to last point", "Hypotheses", "responsible", "Message 1734", "outcome", "Reproduce"] {
             assert!(report.contains(part) && explanation.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn of_much_damage_the_first_places_are_listed_after_what_it_means() {
+        let mut analysis = sample::teleop();
+        analysis.damage = (0..8).map(|n| format!("chunk {n} fails its checksum")).collect();
+        let document = report_document(named(&analysis));
+        let text = terminal(&document, Style::default());
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(at("stands") < at("chunk 0") && at("chunk 4") < at("And 3 more places of damage"), "{text}");
+        assert!(!text.contains("chunk 5") && taut_document::html(&document, None).contains("chunk 7"));
     }
 
     #[test]

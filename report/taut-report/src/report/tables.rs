@@ -1,67 +1,21 @@
-//! Tables of what is no chain of its own: short chains, periods, distributions without messages, telemetry.
+//! Tables of what is no chain of its own: periods, distributions without messages, telemetry.
 
-use taut_analysis::{Analysis, Cause, Chain, Histogram, Point, Quantile, Telemetry};
+use taut_analysis::{Analysis, Chain, Histogram, Point, Quantile, Telemetry};
 use taut_document::{Block, Cell, Section, Show, Table, Text, units};
 
-use super::{View, hop_name::hop_name};
+use super::{View, overview::Overview};
 use crate::{Named, words};
 
-/// So many short chains are a list, like the topics of a bag, and no story each.
-const LIST_MIN: usize = 4;
-const SHORT_MAX: usize = 2;
 /// Threads that are named of a point.
 const THREADS: usize = 2;
 
-/// The chains that have a section each, and the short ones that are lines of one table, since nothing but delays is known of them.
-/// Loops have a table of their own.
-pub(super) fn told_and_listed(analysis: &Analysis) -> (Vec<&Chain>, Vec<&Chain>) {
-    let is_short = |chain: &&Chain| {
-        let is_blind = chain.explained.causes.iter().all(|share| share.cause == Cause::Unknown);
-        let is_bare = chain.deadline_ns.is_none() && chain.startup.is_none() && chain.branches.is_empty();
-        let ended = &chain.outcomes;
-        chain.hops.len() <= SHORT_MAX
-            && !chain.declared
-            && is_blind
-            && is_bare
-            && ended.dropped.is_empty()
-            && ended.double == 0
-    };
-    let chains = || analysis.chains.iter().filter(|chain| !chain.is_loop);
-    let (listed, told): (Vec<&Chain>, Vec<&Chain>) = chains().partition(is_short);
-    if listed.len() < LIST_MIN { (chains().collect(), Vec::new()) } else { (told, listed) }
-}
-
-/// Each chain's delays in one line, where there are many.
-pub(super) fn overview(chains: &[&Chain]) -> Table {
-    let mut table = Table::new(["chain", "n", "p50", "p99", "max", "dropped"]).priorities([0, 1, 0, 0, 0, 2]);
-    for chain in chains {
-        let d = &chain.end_to_end.distribution;
-        let [p50, p99, max] = [d.p50_ns, d.p99_ns, d.max_ns].map(Cell::time);
-        let dropped = chain.outcomes.dropped.iter().map(|(_, n)| n).sum();
-        table.row([Cell::text(chain.name.as_str()), Cell::Count(d.n), p50, p99, max, Cell::Count(dropped)]);
-    }
-    table
-}
-
-/// Hops of short chains; at the end the chain's messages that did not pass it.
-pub(super) fn short_chains(chains: &[&Chain]) -> Table {
-    let head = ["hop", "n", "p50", "p95", "p99", "max", "not passed"];
-    let mut table = Table::new(head).priorities([0, 4, 0, 3, 0, 2, 1]);
-    for (chain, hop) in chains.iter().flat_map(|chain| chain.hops.iter().map(move |hop| (chain, hop))) {
-        let d = &hop.delay.distribution;
-        let [p50, p95, p99, max] = [d.p50_ns, d.p95_ns, d.p99_ns, d.max_ns].map(Cell::time);
-        let missed = chain.messages.saturating_sub(d.n);
-        let name = Cell::text(hop_name(&hop.from, &hop.to));
-        table.row([name, Cell::Count(d.n), p50, p95, p99, max, Cell::Count(missed)]);
-    }
-    table.without_missing();
-    table
-}
-
 /// How steadily messages came, and distributions that came without messages.
-pub(super) fn sections(analysis: &Analysis, view: View<'_>) -> Vec<Section> {
+pub(super) fn sections(analysis: &Analysis, view: View<'_>, overview: Option<&Overview<'_>>) -> Vec<Section> {
     let mut sections = Vec::new();
-    let ends = ends(analysis);
+    let ends = match overview {
+        Some(overview) => ends(overview.detailed_chains(analysis).into_iter(), analysis),
+        None => ends(analysis.chains.iter().filter(|chain| !chain.is_loop), analysis),
+    };
     // A page has all points of each chain below it.
     if !ends.is_empty() && matches!(view, View::Report) {
         sections.push(Section::new(1, "Periods", vec![periods(ends).into()]).shown(Show::Text));
@@ -79,8 +33,7 @@ pub(super) fn sections(analysis: &Analysis, view: View<'_>) -> Vec<Section> {
 
 /// Where messages enter and leave each chain, and the points that are of none; those in between follow from their hops. The moments of
 /// a schedule are as steady as the schedule, so the first point behind them counts.
-fn ends(analysis: &Analysis) -> Vec<&Point> {
-    let chains = analysis.chains.iter().filter(|chain| !chain.is_loop);
+fn ends<'a>(chains: impl Iterator<Item = &'a Chain>, analysis: &'a Analysis) -> Vec<&'a Point> {
     let of_chains = chains.flat_map(|chain| {
         let happen: Vec<&Point> = chain.points.iter().filter(|point| !point.is_due).collect();
         match happen.as_slice() {
@@ -91,7 +44,7 @@ fn ends(analysis: &Analysis) -> Vec<&Point> {
     of_chains.chain(&analysis.points).filter(|point| point.period.n > 0).collect()
 }
 
-const GAPS: &str = "Gaps: periods above 1.5 times the median";
+const GAPS: &str = "Gaps: periods above 1.5 times the median, of messages that came late as well as of missing ones";
 
 fn periods(ends: Vec<&Point>) -> Table {
     let head = ["period at", "n", "rate", "p50", "p99", "max", "jitter p99", "gaps"];
@@ -190,10 +143,10 @@ fn missing(telemetry: &Telemetry) -> String {
 
 #[cfg(test)]
 mod tests {
-    use taut_document::{Style, markdown, terminal};
+    use taut_document::{Style, terminal};
 
     use super::*;
-    use crate::{report_document, sample};
+    use crate::sample;
 
     fn words_of(table: Table) -> String {
         let section = Section::new(1, "", vec![table.into()]);
@@ -231,29 +184,6 @@ mod tests {
     fn a_point_that_was_passed_once_has_no_period() {
         let mut analysis = sample::teleop();
         analysis.points.push(Point { name: "once".into(), messages: 1, ..Point::default() });
-        assert!(ends(&analysis).iter().all(|point| point.name != "once"));
-    }
-
-    #[test]
-    fn many_short_chains_are_lines_of_one_table() {
-        let mut analysis = sample::teleop();
-        let mut short = analysis.chains[0].clone();
-        short.hops.truncate(1);
-        (short.declared, short.deadline_ns, short.startup) = (false, None, None);
-        short.branches.clear();
-        short.explained = taut_analysis::Explained::default();
-        short.hops[0].delay.distribution.n = short.messages - 7;
-        short.outcomes = taut_analysis::Outcomes { applied: short.messages - 7, in_flight: 7, ..Default::default() };
-        analysis.chains.extend(std::iter::repeat_n(short, LIST_MIN));
-        let (told, listed) = told_and_listed(&analysis);
-        assert_eq!((told.len(), listed.len()), (1, LIST_MIN));
-        let document = report_document(Named { name: "run.mcap", analysis: &analysis });
-        let text = terminal(&document, Style::default());
-        assert!(text.contains("Short chains") && text.matches("Where the messages ended").count() == 1, "{text}");
-        assert!(markdown(&document).contains("| hop (ms) | n | p50 | p95 | p99 | max | not passed |"));
-        let page = taut_document::html(&document, None);
-        assert!(!page.contains("Short chains") && page.matches("Where the messages ended").count() == 1 + LIST_MIN);
-        analysis.chains.pop();
-        assert!(told_and_listed(&analysis).1.is_empty());
+        assert!(ends(analysis.chains.iter(), &analysis).iter().all(|point| point.name != "once"));
     }
 }

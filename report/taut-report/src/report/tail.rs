@@ -128,7 +128,7 @@ fn excess(chain: &Chain) -> Option<Lanes> {
         item.rows.push(LaneRow { name, ..LaneRow::default() });
     };
     row("all hops".into(), &explained.by_cause);
-    if chain.hops.len() > 1 {
+    if chain.hops.len() > 1 && divides_hops(explained) {
         let is_shown = |shares: &Vec<CauseShare>| shares.iter().map(|of| of.tail_share).sum::<f64>() >= HOP_SHARE;
         for (hop, shares) in chain.hops.iter().zip(&explained.hops).filter(|(_, shares)| is_shown(shares)) {
             row(hop_name(&hop.from, &hop.to).plain(), shares);
@@ -139,10 +139,14 @@ fn excess(chain: &Chain) -> Option<Lanes> {
 
 /// Each cause of weight with its parties inside, the others as one row, and the sum.
 fn by_cause(explained: &Explained) -> Table {
-    let mut table = Table::new(["cause", "of the excess", "excess", "all such time", "messages"]);
+    let mut table = Table::new(["cause", "of the excess", "excess", "all such time", "in messages"]);
     table.columns[1].bar = true;
-    let typical =
-        "The excess of a message is its time beyond that of typical ones: the middle fifth of all by duration";
+    let late = explained.tail_messages.max(1);
+    let typical = format!(
+        "Times are averages over the {}. The excess of a message is its time beyond that of typical ones: the middle fifth of \
+         all by duration",
+        words::quantity(late, "late message")
+    );
     table.caption = match explained.selected {
         Selected::Missed | Selected::Overran => typical.into(),
         _ => {
@@ -152,7 +156,7 @@ fn by_cause(explained: &Explained) -> Table {
     };
     let mut row = |name: String, indent, share: &CauseShare, messages: Option<u64>| {
         let messages = messages.map_or(Cell::Empty, Cell::Count);
-        let times = [share.excess_ns, share.time_ns].map(Cell::Time);
+        let times = [share.excess_ns, share.time_ns].map(|ns| Cell::Time(ns / late));
         let cells = [Cell::text(name), Cell::Share(share.tail_share)].into_iter().chain(times).chain([messages]);
         table.add(cells).indent = indent;
     };
@@ -200,6 +204,11 @@ fn sum(all: &[&CauseShare]) -> CauseShare {
     }
 }
 
+/// Whether the shares of hops are those of their causes. Where most is unknown they are by delays, and others beside them would contradict.
+fn divides_hops(explained: &Explained) -> bool {
+    explained.by_cause.first().is_some_and(|share| share.cause != Cause::Unknown)
+}
+
 /// Hops by causes; nothing where one hop has all of the excess.
 fn by_hop(chain: &Chain) -> Option<Table> {
     let explained = &chain.explained;
@@ -207,7 +216,8 @@ fn by_hop(chain: &Chain) -> Option<Table> {
         let of = |share: &&CauseShare| cause.map_or(!not.contains(&share.cause), |cause| share.cause == cause);
         explained.hops[hop].iter().filter(of).map(|share| share.tail_share).sum()
     };
-    let hops: Vec<usize> = (0..explained.hops.len()).filter(|hop| share(*hop, None, &[]) >= HOP_SHARE).collect();
+    let is_shown = |hop: &usize| divides_hops(explained) && share(*hop, None, &[]) >= HOP_SHARE;
+    let hops: Vec<usize> = (0..explained.hops.len()).filter(is_shown).collect();
     let most = explained.by_cause.iter().filter(|share| share.tail_share >= SHOWN_SHARE).take(HOP_CAUSES_MAX);
     let causes: Vec<Cause> = most.map(|share| share.cause).collect();
     if hops.len() < 2 || causes.is_empty() {
@@ -254,13 +264,15 @@ fn mode(mode: &Mode) -> String {
 }
 
 fn responsible(explained: &Explained) -> Table {
-    let mut table = Table::new(["responsible", "in the tail", "messages", "how"]);
+    let mut table = Table::new(["responsible", "per late message", "in messages", "how"]);
     table.columns[3].wraps = true;
+    let late = explained.tail_messages.max(1);
+    table.caption = format!("Times are averages over the {}", words::quantity(late, "late message")).into();
     table.shown = RESPONSIBLE_MAX;
     for party in explained.responsible.iter().filter(|party| !is_said(party, explained)) {
         let how: Vec<&str> = party.causes.iter().map(|cause| cause.word()).collect();
         let name = Cell::text(format!("{} {}", party.kind, explained.named(&party.name)));
-        table.row([name, Cell::Time(party.time_ns), Cell::Count(party.messages), Cell::text(how.join(", "))]);
+        table.row([name, Cell::Time(party.time_ns / late), Cell::Count(party.messages), Cell::text(how.join(", "))]);
     }
     table
 }

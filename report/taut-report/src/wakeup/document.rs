@@ -304,15 +304,17 @@ fn explained(found: &ExplainedWakeups) -> Vec<Block> {
     let mut blocks = vec![Block::Text(sentences::explained(found).into())];
     let all_ns: u64 = found.parts.iter().map(|part| part.ns).sum();
     let share = |ns: u64| Cell::Share(ns as f64 / all_ns.max(1) as f64);
-    let mut parts = Table::new(["what it was", "share", "time", "wakes"]);
+    let each = |ns: u64| Cell::Time(ns / found.late.max(1));
+    let mut parts = Table::new(["what it was", "share", "per late wake", "in wakes"]);
     parts.columns[1].bar = true;
     for part in &found.parts {
-        parts.row([Cell::text(part.what.as_str()), share(part.ns), Cell::Time(part.ns), Cell::Count(part.wakes)]);
+        parts.row([Cell::text(part.what.as_str()), share(part.ns), each(part.ns), Cell::Count(part.wakes)]);
     }
-    let mut responsible = Table { shown: LINES_MAX, ..Table::new(["responsible", "share", "time", "wakes"]) };
+    let mut responsible =
+        Table { shown: LINES_MAX, ..Table::new(["responsible", "share", "per late wake", "in wakes"]) };
     for party in &found.responsible {
         let who = sentences::named(&party.kind, &party.name);
-        responsible.row([Cell::text(who), share(party.ns), Cell::Time(party.ns), Cell::Count(party.wakes)]);
+        responsible.row([Cell::text(who), share(party.ns), each(party.ns), Cell::Count(party.wakes)]);
     }
     let mut worst = Table { shown: LINES_MAX, ..Table::new(["at", "CPU", "late", "parts in order of time"]) };
     worst.columns[3].wraps = true;

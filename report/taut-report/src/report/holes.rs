@@ -1,0 +1,121 @@
+//! Whether the finding stands where data were lost.
+
+use taut_analysis::{Analysis, Chain, Loop};
+use taut_document::{Finding, Tone};
+
+use crate::{
+    loops,
+    words::{count, quantity},
+};
+
+/// What the finding rests on; nothing where no events were lost, or there is no finding.
+pub(super) fn finding(analysis: &Analysis) -> Option<Finding> {
+    let totals = &analysis.totals;
+    let is_whole = totals.lost_stamps + totals.lost_ros_events + totals.lost_kernel_events == 0;
+    if is_whole && analysis.damage.is_empty() {
+        return None;
+    }
+    let main = analysis.loops.first().filter(|_| loops::is_unmodified(analysis));
+    let (tone, label, text) = match main {
+        Some(of) => of_loop(of),
+        None => of_chain(analysis.chains.first()?)?,
+    };
+    Some(Finding { tone, label: label.into(), text: text.into(), ..Finding::default() })
+}
+
+fn of_chain(chain: &Chain) -> Option<(Tone, &'static str, String)> {
+    let explained = &chain.explained;
+    let (all, hidden) = (explained.tail_messages, explained.tail_in_holes);
+    if all == 0 {
+        return None;
+    }
+    let without_end = match chain.outcomes.lost {
+        0 => String::new(),
+        n => format!(
+            " {} of all {} messages have no known end, since stamps were lost; no latency counts them.",
+            count(n),
+            count(chain.messages)
+        ),
+    };
+    let of_tail = format!("of the {} that the finding is about", quantity(all, "late message"));
+    let (tone, label, text) = match hidden {
+        0 => (Tone::Good, "stands", format!("None {of_tail} lies in or next to a hole of the recording.")),
+        // Of what is left most is known.
+        _ if hidden * 2 <= all => {
+            let rest = count(all - hidden);
+            let text = format!(
+                "{} {of_tail} lie in or next to holes of the recording, and what they waited for there is `unknown`; the \
+                 causes rest on the other {rest}.",
+                count(hidden)
+            );
+            (Tone::Undecided, "stands in part", text)
+        }
+        _ => {
+            let text = format!(
+                "{} {of_tail} lie in or next to holes of the recording, and what they waited for there is `unknown`: too \
+                 little is left for a finding on causes. Record again.",
+                count(hidden)
+            );
+            (Tone::Bad, "no finding", text)
+        }
+    };
+    Some((tone, label, text + &without_end))
+}
+
+fn of_loop(of: &Loop) -> (Tone, &'static str, String) {
+    let all = of.activations + of.left_out;
+    let of_all = format!("of the {} of {}", quantity(all, "activation"), of.name);
+    if of.left_out == 0 {
+        return (Tone::Good, "stands", format!("None {of_all} lies in or next to a hole of the recording."));
+    }
+    let text = format!("{} {of_all} lie in or next to holes of the recording and are left out;", count(of.left_out));
+    if of.left_out <= of.activations {
+        (Tone::Undecided, "stands in part", format!("{text} the figures rest on the other {}.", count(of.activations)))
+    } else {
+        (Tone::Bad, "no finding", format!("{text} too little is left for a finding. Record again."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn said(hidden: u64, without_end: u64) -> Option<(String, String)> {
+        let mut analysis = sample::teleop();
+        analysis.damage = vec!["a chunk at byte 4096 fails its checksum".into()];
+        analysis.chains[0].explained.tail_in_holes = hidden;
+        analysis.chains[0].outcomes.lost = without_end;
+        finding(&analysis).map(|found| (found.label, found.text.plain().replace('\u{202f}', " ")))
+    }
+
+    #[test]
+    fn what_a_finding_rests_on_is_said_where_data_were_lost() {
+        let [(whole, of_whole), (part, of_part), (none, of_none)] =
+            [(0, 0), (3, 12), (8, 0)].map(|(hidden, lost)| said(hidden, lost).expect("a damaged recording"));
+        assert_eq!([whole, part, none], ["stands", "stands in part", "no finding"]);
+        assert!(of_whole.starts_with("None of the 9 late messages"), "{of_whole}");
+        assert!(
+            of_part.starts_with("3 of the 9 late messages") && of_part.contains("the causes rest on the other 6"),
+            "{of_part}"
+        );
+        assert!(of_part.contains("12 of all 3 021 messages have no known end"), "{of_part}");
+        assert!(of_none.contains("too little is left"), "{of_none}");
+    }
+
+    #[test]
+    fn of_a_whole_recording_nothing_is_said() {
+        let mut analysis = sample::teleop();
+        analysis.damage.clear();
+        (analysis.totals.lost_stamps, analysis.totals.lost_kernel_events, analysis.totals.lost_ros_events) = (0, 0, 0);
+        assert_eq!(finding(&analysis), None);
+    }
+
+    #[test]
+    fn activations_next_to_holes_are_counted() {
+        let of = |activations, left_out| of_loop(&Loop { activations, left_out, ..Loop::default() });
+        let labels = [of(10, 0), of(10, 3), of(3, 10)].map(|(_, label, _)| label);
+        assert_eq!(labels, ["stands", "stands in part", "no finding"]);
+        assert!(of(10, 3).2.ends_with("the figures rest on the other 10."));
+    }
+}
