@@ -94,7 +94,7 @@ fn document(named: Named<'_>, view: View<'_>) -> Document {
     let mut sections = damage(analysis);
     sections.extend(more.map(|section| section.shown(view.in_report())));
     let overview = Overview::of(analysis).filter(|_| !view.is_asked());
-    sections.extend(overview.iter().flat_map(Overview::sections));
+    sections.extend(overview.iter().flat_map(|overview| overview.sections(view)));
     let (in_order, detailed) = match &overview {
         Some(overview) => overview.loops(analysis),
         None => loops::all(analysis),
@@ -104,7 +104,7 @@ fn document(named: Named<'_>, view: View<'_>) -> Document {
     let chains = chains(analysis, view, overview.as_ref());
     sections.extend(if is_unmodified { [loops, chains] } else { [chains, loops] }.concat());
     sections.extend(analysis.ros.iter().flat_map(ros::sections).map(|section| section.shown(view.in_report())));
-    sections.extend(tables::sections(analysis, view, overview.as_ref()));
+    sections.extend(tables::sections(analysis, view, overview.is_some()));
     sections.extend(signals::sections(analysis).into_iter().filter_map(|section| narrowed(section, view)));
     sections.extend(tables::telemetry(named).map(|section| section.shown(view.in_report())));
     sections.extend(profile(named).map(|section| section.shown(view.in_report())));

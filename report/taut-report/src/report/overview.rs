@@ -3,14 +3,15 @@
 use taut_analysis::{Analysis, Cause, CauseShare, Chain, Loop};
 use taut_document::{Block, Cell, Section, Show, Table};
 
+use super::View;
 use crate::{loops, words::percent};
 
 /// Of fewer each has its details, and needs no line.
 const LINES_MIN: usize = 5;
 /// So many chains, and so many loops, are detailed.
 const DETAILED: usize = 3;
-/// Lines on a terminal.
-const SHOWN: usize = 20;
+/// Lines on a terminal; of periods, too.
+pub(super) const SHOWN: usize = 20;
 
 /// The lines of a recording that has many.
 pub(super) struct Overview<'a>(Vec<Line<'a>>);
@@ -55,15 +56,18 @@ impl<'a> Overview<'a> {
         (all, if is_detailed { DETAILED } else { DETAILED + 1 })
     }
 
-    pub fn sections(&self) -> Vec<Section> {
+    /// The table, and what follows it in this view.
+    pub fn sections(&self, view: View<'_>) -> Vec<Section> {
         let (has_chains, has_loops) = (self.0.iter().any(Line::is_chain), !self.0.iter().all(Line::is_chain));
         let title = match (has_chains, has_loops) {
             (true, true) => "Chains and loops",
             (true, false) => "Chains",
             _ => "All loops",
         };
+        // An explanation is of chains.
+        let what = if matches!(view, View::Report) { "chains and loops" } else { "chains" };
         let details = format!(
-            "Details of the first {DETAILED} chains and loops follow, and of those that are declared or in the headline; the page \
+            "Details of the first {DETAILED} {what} follow, and of those that are declared or in the headline; the page \
              (--format html) has all."
         );
         vec![
@@ -231,7 +235,7 @@ pub(super) mod tests {
     }
 
     fn document(analysis: &Analysis) -> Document {
-        Document { sections: Overview::of(analysis).expect("five lines").sections(), ..Document::default() }
+        Document { sections: Overview::of(analysis).expect("five lines").sections(View::Report), ..Document::default() }
     }
 
     #[test]

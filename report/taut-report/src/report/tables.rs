@@ -1,24 +1,21 @@
 //! Tables of what is no chain of its own: periods, distributions without messages, telemetry.
 
-use taut_analysis::{Analysis, Chain, Histogram, Point, Quantile, Telemetry};
+use taut_analysis::{Analysis, Histogram, Point, Quantile, Telemetry};
 use taut_document::{Block, Cell, Section, Show, Table, Text, units};
 
-use super::{View, overview::Overview};
+use super::{View, overview::SHOWN};
 use crate::{Named, words};
 
 /// Threads that are named of a point.
 const THREADS: usize = 2;
 
 /// How steadily messages came, and distributions that came without messages.
-pub(super) fn sections(analysis: &Analysis, view: View<'_>, overview: Option<&Overview<'_>>) -> Vec<Section> {
+pub(super) fn sections(analysis: &Analysis, view: View<'_>, are_many: bool) -> Vec<Section> {
     let mut sections = Vec::new();
-    let ends = match overview {
-        Some(overview) => ends(overview.detailed_chains(analysis).into_iter(), analysis),
-        None => ends(analysis.chains.iter().filter(|chain| !chain.is_loop), analysis),
-    };
+    let ends = ends(analysis);
     // A page has all points of each chain below it.
     if !ends.is_empty() && matches!(view, View::Report) {
-        sections.push(Section::new(1, "Periods", vec![periods(ends).into()]).shown(Show::Text));
+        sections.push(Section::new(1, "Periods", vec![periods(ends, are_many).into()]).shown(Show::Text));
     }
     if !analysis.points.is_empty() {
         let table = points(&analysis.points).into();
@@ -33,7 +30,8 @@ pub(super) fn sections(analysis: &Analysis, view: View<'_>, overview: Option<&Ov
 
 /// Where messages enter and leave each chain, and the points that are of none; those in between follow from their hops. The moments of
 /// a schedule are as steady as the schedule, so the first point behind them counts.
-fn ends<'a>(chains: impl Iterator<Item = &'a Chain>, analysis: &'a Analysis) -> Vec<&'a Point> {
+fn ends(analysis: &Analysis) -> Vec<&Point> {
+    let chains = analysis.chains.iter().filter(|chain| !chain.is_loop);
     let of_chains = chains.flat_map(|chain| {
         let happen: Vec<&Point> = chain.points.iter().filter(|point| !point.is_due).collect();
         match happen.as_slice() {
@@ -46,10 +44,15 @@ fn ends<'a>(chains: impl Iterator<Item = &'a Chain>, analysis: &'a Analysis) -> 
 
 const GAPS: &str = "Gaps: periods above 1.5 times the median, of messages that came late as well as of missing ones";
 
-fn periods(ends: Vec<&Point>) -> Table {
+/// Of many points those with gaps come first, and a terminal shows some.
+fn periods(mut ends: Vec<&Point>, are_many: bool) -> Table {
     let head = ["period at", "n", "rate", "p50", "p99", "max", "jitter p99", "gaps"];
     let mut table = Table::new(head).priorities([0, 4, 3, 0, 0, 1, 2, 0]);
     table.caption = GAPS.into();
+    if are_many {
+        ends.sort_by_key(|point| std::cmp::Reverse(point.gaps));
+        table.shown = SHOWN;
+    }
     for point in ends {
         let (period, jitter) = (&point.period, &point.period_jitter);
         let [p50, p99, max, jitter] = [period.p50_ns, period.p99_ns, period.max_ns, jitter.p99_ns].map(Cell::time);
@@ -181,9 +184,20 @@ mod tests {
     }
 
     #[test]
+    fn of_many_points_those_with_gaps_come_first() {
+        let points: Vec<Point> =
+            (0..30).map(|n| Point { name: format!("p{n}"), gaps: n, ..Point::default() }).collect();
+        let all: Vec<&Point> = points.iter().collect();
+        let first = |table: &Table| table.rows[0].cells[0].alone();
+        let (many, few) = (periods(all.clone(), true), periods(all, false));
+        assert_eq!((first(&many).as_str(), many.rows.len(), many.shown), ("p29", 30, SHOWN));
+        assert_eq!((first(&few).as_str(), few.shown), ("p0", usize::MAX));
+    }
+
+    #[test]
     fn a_point_that_was_passed_once_has_no_period() {
         let mut analysis = sample::teleop();
         analysis.points.push(Point { name: "once".into(), messages: 1, ..Point::default() });
-        assert!(ends(analysis.chains.iter(), &analysis).iter().all(|point| point.name != "once"));
+        assert!(ends(&analysis).iter().all(|point| point.name != "once"));
     }
 }
