@@ -243,6 +243,36 @@ fn letters(bytes: &[u8]) -> String {
     (first + &rest.collect::<String>()).split_whitespace().collect()
 }
 
+/// Two threads that keep a schedule, each with one that waits for what it hands over. None has a name.
+const THREADS: &str = "
+import queue, threading, time
+def tick(period, to):
+    due = time.monotonic()
+    while True:
+        due += period
+        time.sleep(max(0, due - time.monotonic()))
+        to.put(due)
+def work(of):
+    while True: of.get()
+for period in (0.010, 0.025):
+    to = queue.SimpleQueue()
+    threading.Thread(target=work, args=(to,), daemon=True).start()
+    threading.Thread(target=tick, args=(period, to), daemon=True).start()
+time.sleep(4)
+";
+
+#[test]
+fn threads_without_names_are_named_for_their_script_and_what_wakes_them() {
+    if runs().is_none() {
+        return;
+    }
+    let folder = Folder(tempfile::tempdir().unwrap());
+    std::fs::write(folder.path("legs.py"), THREADS).unwrap();
+    let ticks = ["legs.py timer 10 ms", "legs.py timer 25 ms"];
+    let works = ["legs.py futex after timer 10 ms", "legs.py futex after timer 25 ms"];
+    folder.record_whole(&["python3", "legs.py"], &[ticks, works].concat());
+}
+
 #[test]
 fn the_self_tier_claims_no_latency_and_names_the_command_that_grants_more() {
     let Some(folder) = runs() else { return };
