@@ -1,4 +1,4 @@
-//! What a loop was found by: `loops` finds it, `names` names it.
+//! What a loop was found by: `loops` and `timers` find it, `names` names it.
 
 use crate::route::LoopEvidence;
 

@@ -6,6 +6,7 @@ use taut_timelines::Call;
 use super::{
     found::Found,
     schedule::{self, Part, middle, spread},
+    timers,
     waits::Waker,
     worker::{self, Run, Worker},
 };
@@ -52,8 +53,12 @@ pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
     if merged.len() > 1 {
         return merged;
     }
+    let of_event_loop = if several.is_empty() { timers::of(worker) } else { several };
+    if of_event_loop.len() > 1 {
+        return of_event_loop;
+    }
     let found = amid_sleeps(worker, &timed).or_else(|| asleep(worker, &timed));
-    found.map_or(several, |found| vec![found])
+    found.map_or(of_event_loop, |found| vec![found])
 }
 
 /// It keeps a schedule, and sleeps for other times in between: those sleeps are part of its activations.

@@ -1,7 +1,7 @@
 //! The source of kernel events alone: threads that are loops, and chains of threads that wake each other.
 //!
 //! Of each recorded thread it takes apart the waits (`waits`), finds the main one and with it the thread's runs (`worker`),
-//! and says which threads are loops (`loops`, `schedule`). A run that woke another one caused it; paths of causes that recur
+//! and says which threads are loops (`loops`, `schedule`, `timers`). A run that woke another one caused it; paths of causes that recur
 //! are chains (`chains`). Loops and chains become messages where nothing else in the recording does: a stamped program has
 //! its own. `docs/explanation/unmodified.md` says it in words.
 
@@ -10,6 +10,7 @@ mod found;
 mod loops;
 mod names;
 mod schedule;
+mod timers;
 mod waits;
 mod worker;
 
