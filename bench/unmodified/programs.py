@@ -25,6 +25,19 @@ for _ in range(1000):
     time.sleep(max(0.0, due - time.monotonic()))
 """
 
+ASYNCIO = """
+import asyncio
+async def again(period):
+    while True:
+        await asyncio.sleep(period)
+async def main():
+    both = [asyncio.create_task(again(period)) for period in (0.010, 0.025)]
+    await asyncio.sleep(4)
+asyncio.run(main())
+"""
+
+NODE = "setInterval(() => {}, 10); setInterval(() => {}, 25); setTimeout(() => process.exit(0), 4000)"
+
 WEB_SERVER = """
 import http.server, random, threading, time, urllib.request
 server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)
@@ -114,6 +127,12 @@ def programs(command: str, folder: Path) -> list[Found]:
     dds = "ddsperf -D 4 pong > /dev/null & ddsperf -D 3 ping 100Hz | tail -1; wait"
     cases = {
         "MuJoCo, a loop of 2 ms in Python": ([sys.executable, "-c", MUJOCO], "500 Hz", lambda of: period(of, 2e6)),
+        "asyncio, coroutines that sleep 10 ms and 25 ms": (
+            [sys.executable, "-c", ASYNCIO],
+            "two loops",
+            sleeps_to_both,
+        ),
+        "Node.js, intervals of 10 ms and 25 ms": (["node", "-e", NODE], "two loops", sleeps_to_both),
         "mosquitto, a publisher of about 90 Hz and a subscriber": (
             ["bash", "-c", mosquitto],
             "300 messages through the broker",
@@ -127,7 +146,11 @@ def programs(command: str, folder: Path) -> list[Found]:
         "JACK with the dummy driver": (["bash", "-c", jack], "187.5 Hz", lambda of: period(of, 256e9 / 48000)),
         "ddsperf, ping at 100 Hz": (["bash", "-c", dds], "100 Hz", lambda of: period(of, 10e6)),
     }
-    needs = {"JACK with the dummy driver": "jackd", "ddsperf, ping at 100 Hz": "ddsperf"}
+    needs = {
+        "Node.js, intervals of 10 ms and 25 ms": "node",
+        "JACK with the dummy driver": "jackd",
+        "ddsperf, ping at 100 Hz": "ddsperf",
+    }
     results = []
     for name, (words, said, is_right) in cases.items():
         if name in needs and shutil.which(needs[name]) is None:
@@ -137,6 +160,11 @@ def programs(command: str, folder: Path) -> list[Found]:
         of = runs.report(command, recording)
         results.append(Found(name, said, f"{loops(of)}; {chains(of)}", bool(is_right(of))))
     return results
+
+
+def sleeps_to_both(of: dict) -> bool:
+    """Whether there are two loops, of the times that the program's timers are set for."""
+    return sorted(loop["name"].split(" sleep to ")[-1] for loop in of["loops"]) == ["10 ms", "25 ms"]
 
 
 def period(of: dict, ns: float) -> bool:

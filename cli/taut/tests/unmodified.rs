@@ -243,6 +243,75 @@ fn letters(bytes: &[u8]) -> String {
     (first + &rest.collect::<String>()).split_whitespace().collect()
 }
 
+/// An event loop with two coroutines that sleep again and again, and messages in between.
+const COROUTINES: &str = "
+import asyncio, random, socket, threading, time
+async def again(period, work):
+    while True:
+        end = time.perf_counter() + work
+        while time.perf_counter() < end: pass
+        await asyncio.sleep(period)
+async def main():
+    loop = asyncio.get_running_loop()
+    await loop.create_datagram_endpoint(asyncio.DatagramProtocol, sock=here)
+    both = [asyncio.create_task(again(0.010, 3e-4)), asyncio.create_task(again(0.025, 8e-4))]
+    await asyncio.sleep(4)
+def send():
+    random.seed(1)
+    while True:
+        time.sleep(random.expovariate(40))
+        there.send(b'x')
+here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+threading.Thread(target=send, daemon=True).start()
+asyncio.run(main())
+";
+/// Two threads that keep a schedule, each with one that waits for what it hands over. None has a name.
+const THREADS: &str = "
+import queue, threading, time
+def tick(period, to):
+    due = time.monotonic()
+    while True:
+        due += period
+        time.sleep(max(0, due - time.monotonic()))
+        to.put(due)
+def work(of):
+    while True: of.get()
+for period in (0.010, 0.025):
+    to = queue.SimpleQueue()
+    threading.Thread(target=work, args=(to,), daemon=True).start()
+    threading.Thread(target=tick, args=(period, to), daemon=True).start()
+time.sleep(4)
+";
+
+#[test]
+fn coroutines_of_an_event_loop_are_loops_each() {
+    if runs().is_none() {
+        return;
+    }
+    let folder = Folder(tempfile::tempdir().unwrap());
+    std::fs::write(folder.path("arm.py"), COROUTINES).unwrap();
+    let names = ["arm.py sleep to 10 ms", "arm.py sleep to 25 ms"];
+    let report = folder.record_whole(&["python3", "arm.py"], &names);
+    for (name, least) in names.into_iter().zip([200, 80]) {
+        let found = with_name(&report["loops"], name);
+        assert_eq!(found["evidence"], "rest_of_period", "{found}");
+        assert!(found["activations"].as_u64() > Some(least), "{found}");
+        assert_eq!(found["activations"], found["release_latency"]["n"], "{found}");
+    }
+}
+
+#[test]
+fn threads_without_names_are_named_for_their_script_and_what_wakes_them() {
+    if runs().is_none() {
+        return;
+    }
+    let folder = Folder(tempfile::tempdir().unwrap());
+    std::fs::write(folder.path("legs.py"), THREADS).unwrap();
+    let ticks = ["legs.py timer 10 ms", "legs.py timer 25 ms"];
+    let works = ["legs.py futex after timer 10 ms", "legs.py futex after timer 25 ms"];
+    folder.record_whole(&["python3", "legs.py"], &[ticks, works].concat());
+}
+
 #[test]
 fn the_self_tier_claims_no_latency_and_names_the_command_that_grants_more() {
     let Some(folder) = runs() else { return };

@@ -164,6 +164,13 @@ impl Objects {
         main.map_or_else(|| own_number(pid).to_string(), |named| named.name.clone())
     }
 
+    /// How the thread's process was called last: its words with blanks in between.
+    pub fn command_line(&self, tid: i32) -> &str {
+        let of_main = self.threads.get(&self.pid(tid).unwrap_or(tid)).map_or(&[][..], Vec::as_slice);
+        let known = of_main.iter().rev().map(|named| named.thread.cmdline.as_str());
+        known.into_iter().find(|line| !line.is_empty()).unwrap_or_default()
+    }
+
     /// Whether any thread has that name, number, or "name/number".
     pub fn has_thread(&self, name: &str) -> bool {
         self.threads.keys().any(|tid| self.thread_is(*tid, name))

@@ -53,6 +53,10 @@ impl Threads {
                     self.newcomers.insert(other, self.is_recorded(tid));
                 }
                 EXEC => {
+                    // Another program may have the same name: two scripts of one interpreter.
+                    if let Some(known) = self.known.get_mut(&tid) {
+                        known.comm.clear();
+                    }
                     self.newcomers.insert(tid, self.is_recorded(tid));
                 }
                 _ => {}
@@ -163,6 +167,9 @@ mod tests {
         assert!(!told(&mut threads, thread(10, 1, "sh", false)), "once recorded it stays so");
         assert!(told(&mut threads, thread(10, 1, "robot", true)));
         assert!(told(&mut threads, thread(10, 2, "robot", true)));
+        threads.notice(&events(&[(KernelEvent::SchedExec, 10, 0)]));
+        assert!(told(&mut threads, thread(10, 2, "robot", true)), "its command line is another");
+        assert!(!told(&mut threads, thread(10, 2, "robot", true)));
         assert_eq!(threads.recorded(), 2);
     }
 

@@ -4,7 +4,9 @@
 use taut_timelines::Call;
 
 use super::{
+    found::Found,
     schedule::{self, Part, middle, spread},
+    timers,
     waits::Waker,
     worker::{self, Run, Worker},
 };
@@ -26,17 +28,6 @@ const SLEEP_STEADY_NS: f64 = 20_000.0;
 const STEADIER: f64 = 0.7;
 /// The middle four fifths of a loop's intervals lie within this share of their median.
 const STEADY: f64 = 0.3;
-
-/// A loop, and which of the worker's runs are its.
-pub(super) struct Found {
-    pub evidence: LoopEvidence,
-    pub period_ns: u64,
-    pub skipped: u64,
-    /// Places among the worker's runs, ascending.
-    pub runs: Vec<usize>,
-    /// Of several timers that one run may serve: when this one released each of them. Else the runs say it.
-    pub releases: Vec<u64>,
-}
 
 /// Loops by a timer. A thread that several timers wake, each on its schedule, is as many loops, and so is one whose schedule changes.
 pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
@@ -62,8 +53,12 @@ pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
     if merged.len() > 1 {
         return merged;
     }
+    let of_event_loop = if several.is_empty() { timers::of(worker) } else { several };
+    if of_event_loop.len() > 1 {
+        return of_event_loop;
+    }
     let found = amid_sleeps(worker, &timed).or_else(|| asleep(worker, &timed));
-    found.map_or(several, |found| vec![found])
+    found.map_or(of_event_loop, |found| vec![found])
 }
 
 /// It keeps a schedule, and sleeps for other times in between: those sleeps are part of its activations.
@@ -213,6 +208,20 @@ pub(super) fn by_intervals(worker: &Worker, is_driven: impl Fn(usize) -> bool) -
     let is_steady = intervals.are_steady();
     let driven = runs.iter().filter(|at| is_driven(**at)).count() as f64;
     let is_driven = driven >= MOST_SHARE * runs.len() as f64;
+    // Of bursts the median says nothing.
+    let start_ns = |at: usize| worker.runs[at].start_ns;
+    let mean = (start_ns(runs.len() - 1) - start_ns(0)) / (runs.len() as u64 - 1);
+    let period_ns = if is_steady { intervals.median as u64 } else { mean };
+    let evidence = match main_waker(worker) {
+        Some((thread, activations)) => LoopEvidence::WokenBy { thread, activations },
+        None => LoopEvidence::Guessed { error_ns: half_spread as u64 },
+    };
+    let is_loop = is_steady || is_driven && matches!(evidence, LoopEvidence::WokenBy { .. });
+    is_loop.then_some(Found { evidence, period_ns, skipped: 0, runs, releases: Vec::new() })
+}
+
+/// Of a thread that others wake: which one does so most, and how often.
+pub(super) fn main_waker(worker: &Worker) -> Option<(i32, u64)> {
     let mut wakers: Vec<(i32, u64)> = Vec::new();
     // Those that are left out for missing events count on neither side.
     let whole = worker.runs.iter().filter(|run| !run.is_lost);
@@ -226,18 +235,7 @@ pub(super) fn by_intervals(worker: &Worker, is_driven: impl Fn(usize) -> bool) -
     }
     let woken: u64 = wakers.iter().map(|(_, count)| count).sum();
     let first = wakers.into_iter().max_by_key(|(tid, count)| (*count, std::cmp::Reverse(*tid)));
-    // Of bursts the median says nothing.
-    let start_ns = |at: usize| worker.runs[at].start_ns;
-    let mean = (start_ns(runs.len() - 1) - start_ns(0)) / (runs.len() as u64 - 1);
-    let period_ns = if is_steady { intervals.median as u64 } else { mean };
-    let evidence = match first {
-        Some((thread, activations)) if woken as f64 >= MOST_SHARE * whole.count() as f64 => {
-            LoopEvidence::WokenBy { thread, activations }
-        }
-        _ => LoopEvidence::Guessed { error_ns: half_spread as u64 },
-    };
-    let is_loop = is_steady || is_driven && matches!(evidence, LoopEvidence::WokenBy { .. });
-    is_loop.then_some(Found { evidence, period_ns, skipped: 0, runs, releases: Vec::new() })
+    first.filter(|_| woken as f64 >= MOST_SHARE * whole.count() as f64)
 }
 
 /// Times from one start to the next.

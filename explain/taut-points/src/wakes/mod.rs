@@ -1,14 +1,16 @@
 //! The source of kernel events alone: threads that are loops, and chains of threads that wake each other.
 //!
 //! Of each recorded thread it takes apart the waits (`waits`), finds the main one and with it the thread's runs (`worker`),
-//! and says which threads are loops (`loops`, `schedule`). A run that woke another one caused it; paths of causes that recur
+//! and says which threads are loops (`loops`, `schedule`, `timers`). A run that woke another one caused it; paths of causes that recur
 //! are chains (`chains`). Loops and chains become messages where nothing else in the recording does: a stamped program has
 //! its own. `docs/explanation/unmodified.md` says it in words.
 
 mod chains;
+mod found;
 mod loops;
 mod names;
 mod schedule;
+mod timers;
 mod waits;
 mod worker;
 
@@ -16,12 +18,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::HashMap;
 use taut_recording::{Record, host_numbers::host_and_cpu};
-use taut_timelines::Timeline;
+use taut_timelines::{Objects, Timeline};
 use taut_wakeup::POINTS;
 
 use self::{
     chains::{Causes, RunId, Station},
-    loops::Found,
+    found::Found,
     waits::Kernel,
     worker::Worker,
 };
@@ -37,6 +39,8 @@ use crate::{
 
 /// Names of points have at most so many bytes, as those in recordings.
 const NAME_BYTES: usize = 119;
+/// For a name wakes are followed no further back.
+const FOLLOWED: usize = 16;
 /// A chain of more threads is named by its first and last one.
 const NAMED_STATIONS: usize = 4;
 
@@ -255,37 +259,19 @@ impl Names {
             let number = if *times > 1 { format!(" #{times}") } else { String::new() };
             cut(&name, NAME_BYTES - number.len()) + &number
         };
-        for (at, worker) in workers.iter().enumerate() {
-            let last_ns = worker.runs[worker.runs.len() - 1].start_ns;
-            let comm = scene.objects.comm(worker.tid, last_ns).filter(|comm| !comm.is_empty()).unwrap_or("thread");
-            let pid = scene.objects.pid(worker.tid).unwrap_or(worker.tid);
-            let waits_for = || {
-                scene
-                    .timelines
-                    .threads
-                    .get(&worker.tid)
-                    .map_or_else(String::new, |timeline| names::of_worker(worker, pid, timeline, scene.objects))
-            };
+        let threads = NamedThreads::of(workers, found, scene);
+        for at in 0..workers.len() {
+            let comm = threads.comms[at];
             let mut default = None;
             for (mode, (_, found)) in (1..).zip(found.iter().filter(|(of, _)| *of == at)) {
-                let name = match found.evidence {
-                    LoopEvidence::AbsoluteTimer => unique(format!("{comm} timer {}", names::period(found.period_ns))),
-                    LoopEvidence::RelativeTimer { asked_ns } => {
-                        unique(format!("{comm} sleep {}", names::period(asked_ns)))
-                    }
-                    LoopEvidence::RestOfPeriod { asked_ns } => {
-                        unique(format!("{comm} sleep to {}", names::about(asked_ns)))
-                    }
-                    _ => {
-                        let name = unique(format!("{comm} {}", waits_for()));
-                        default = Some(name.clone());
-                        name
-                    }
+                let name = match names::of_timer(found) {
+                    Some(timer) => unique(format!("{comm} {timer}")),
+                    None => default.insert(unique(threads.without_timer(at))).clone(),
                 };
                 names.loops.push(name.clone());
                 names.stations.insert((at as u32, mode), name);
             }
-            let default = default.unwrap_or_else(|| unique(format!("{comm} {}", waits_for())));
+            let default = default.unwrap_or_else(|| unique(threads.without_timer(at)));
             names.stations.insert((at as u32, 0), default);
             names.comms.push(cut(comm, NAME_BYTES / 2));
         }
@@ -294,6 +280,71 @@ impl Names {
 
     fn station(&self, station: Station) -> &str {
         self.stations.get(&station).map_or("", String::as_str)
+    }
+}
+
+/// What names are made of, by worker.
+struct NamedThreads<'a> {
+    objects: &'a Objects,
+    workers: &'a [Worker],
+    comms: Vec<&'a str>,
+    /// "futex", "recv udp:5005".
+    waits_for: Vec<String>,
+    /// Of those with a timer: "timer 20 ms".
+    timers: Vec<Option<String>>,
+}
+
+impl<'a> NamedThreads<'a> {
+    fn of(workers: &'a [Worker], found: &[(usize, Found)], scene: &Scene<'a>) -> NamedThreads<'a> {
+        let objects = scene.objects;
+        let last_ns = |worker: &Worker| worker.runs[worker.runs.len() - 1].start_ns;
+        let waits_for = |worker: &Worker| {
+            let pid = objects.pid(worker.tid).unwrap_or(worker.tid);
+            let timeline = scene.timelines.threads.get(&worker.tid);
+            timeline.map_or_else(String::new, |timeline| names::of_worker(worker, pid, timeline, objects))
+        };
+        let timer = |at: usize| found.iter().filter(|(of, _)| *of == at).find_map(|(_, found)| names::of_timer(found));
+        NamedThreads {
+            objects,
+            workers,
+            comms: workers.iter().map(|of| names::of_thread(of.tid, last_ns(of), objects)).collect(),
+            waits_for: workers.iter().map(waits_for).collect(),
+            timers: (0..workers.len()).map(timer).collect(),
+        }
+    }
+
+    /// By what the thread waits for. Where others of its name wait for the same, also by what its wakes come from.
+    fn without_timer(&self, at: usize) -> String {
+        let key = |at: usize| (self.comms[at], self.waits_for[at].as_str());
+        let is_alone = (0..self.workers.len()).filter(|other| key(*other) == key(at)).count() == 1;
+        let (comm, waits_for) = key(at);
+        let origin = if is_alone { None } else { self.origin(at) };
+        match origin {
+            Some(origin) => format!("{comm} {waits_for} after {origin}"),
+            None => format!("{comm} {waits_for}"),
+        }
+    }
+
+    /// The first before it that a name tells from it: a thread of another name, or one of the same that has a timer, or waits for an
+    /// object with a name. Names of threads that are not recorded, as those of the kernel, may differ between runs.
+    fn origin(&self, of: usize) -> Option<&str> {
+        let mut at = of;
+        for _ in 0..FOLLOWED {
+            let waker = loops::main_waker(&self.workers[at])?.0;
+            let Some(by) = self.workers.iter().position(|worker| worker.tid == waker) else {
+                let comm = names::of_thread(waker, u64::MAX, self.objects);
+                return Some(comm).filter(|comm| self.objects.is_recorded(waker) && *comm != self.comms[of]);
+            };
+            if self.comms[by] != self.comms[of] {
+                return Some(self.comms[by]);
+            }
+            let object = Some(self.waits_for[by].as_str()).filter(|waits_for| waits_for.contains(' '));
+            if let Some(origin) = self.timers[by].as_deref().or(object) {
+                return Some(origin);
+            }
+            at = by;
+        }
+        None
     }
 }
 

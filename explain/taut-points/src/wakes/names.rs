@@ -3,12 +3,60 @@
 
 use taut_timelines::{Call, CallId, Objects, Timeline};
 
-use super::{waits::Site, worker::Worker};
+use super::{found::Found, waits::Site, worker::Worker};
+use crate::route::LoopEvidence;
 
 /// Ports from here on are chosen by the system (Linux: net.ipv4.ip_local_port_range).
 const CHOSEN_PORTS: u16 = 32_768;
 /// So many runs are looked at for what is read after a poll.
 const LOOKED_AT: usize = 200;
+
+/// Programs whose threads have the program's name where they gave themselves none: which one it is says the file that it runs.
+const INTERPRETERS: [&str; 9] = ["python", "pypy", "node", "ruby", "perl", "lua", "bash", "dash", "sh"];
+/// Options of theirs that the next word belongs to, and is not what runs.
+const WITH_WORD: [&str; 6] = ["-W", "-X", "-r", "--require", "--import", "--check-hash-based-pycs"];
+
+/// The thread's own name. Of a thread with the name of an interpreter it is what that one runs: "teleop.py", "robot.teleop" of
+/// `python -m robot.teleop`.
+pub(super) fn of_thread(tid: i32, time_ns: u64, objects: &Objects) -> &str {
+    let comm = objects.comm(tid, time_ns).filter(|comm| !comm.is_empty()).unwrap_or("thread");
+    let script = || script(objects.command_line(tid));
+    Some(comm).filter(|comm| is_interpreter(comm)).and_then(|_| script()).unwrap_or(comm)
+}
+
+/// Whether it is one of them, whatever its version: "python3.11".
+fn is_interpreter(comm: &str) -> bool {
+    INTERPRETERS.contains(&comm.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+}
+
+/// The name of the file, or of the module, that an interpreter runs; `None` of one that reads its program from elsewhere.
+fn script(command_line: &str) -> Option<&str> {
+    let mut words = command_line.split(' ').skip(1);
+    while let Some(word) = words.next() {
+        // Of letters in one word the last one may have a word of its own.
+        match word.strip_prefix('-') {
+            None => return word.rsplit('/').next().filter(|name| !name.is_empty()),
+            // A C++ node of that name.
+            Some("-ros-args") => return None,
+            Some(_) if WITH_WORD.contains(&word) => _ = words.next(),
+            Some(letters) if letters.starts_with('-') => {}
+            Some(letters) if letters.ends_with('m') => return words.next(),
+            Some(letters) if letters.is_empty() || letters.ends_with(['c', 'e', 'p']) => return None,
+            Some(_) => {}
+        }
+    }
+    None
+}
+
+/// The timer of a loop that has one: "timer 20 ms".
+pub(super) fn of_timer(found: &Found) -> Option<String> {
+    match found.evidence {
+        LoopEvidence::AbsoluteTimer => Some(format!("timer {}", period(found.period_ns))),
+        LoopEvidence::RelativeTimer { asked_ns } => Some(format!("sleep {}", period(asked_ns))),
+        LoopEvidence::RestOfPeriod { asked_ns } => Some(format!("sleep to {}", about(asked_ns))),
+        LoopEvidence::WokenBy { .. } | LoopEvidence::Guessed { .. } => None,
+    }
+}
 
 /// What a thread waits for there: "recv udp:5005", "futex".
 pub(super) fn of_site(site: Site, pid: i32, time_ns: u64, objects: &Objects) -> String {
@@ -97,7 +145,7 @@ fn stable(behind: &str) -> String {
 }
 
 /// A time of at most three significant digits: "4 ms", "3.7 ms", "250 µs".
-pub(super) fn period(ns: u64) -> String {
+fn period(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000 => (ns as f64, "ns"),
         1_000..999_500 => (ns as f64 / 1e3, "µs"),
@@ -111,7 +159,7 @@ pub(super) fn period(ns: u64) -> String {
 }
 
 /// The same of two digits, for a time that holds some of the program's own: "2 ms" of 2.01 ms.
-pub(super) fn about(ns: u64) -> String {
+fn about(ns: u64) -> String {
     let step = 10_u64.pow(ns.max(1).ilog10().saturating_sub(1));
     period((ns + step / 2) / step * step)
 }
@@ -124,6 +172,28 @@ mod tests {
     fn times_that_differ_by_little_have_one_name() {
         let times = [2_004_200, 2_012_800, 33_341_000, 998_000, 0, 7];
         assert_eq!(times.map(about), ["2 ms", "2 ms", "33 ms", "1 ms", "0 ns", "7 ns"]);
+    }
+
+    #[test]
+    fn an_interpreter_is_named_for_what_it_runs() {
+        for (command_line, name) in [
+            ("/usr/bin/python3 teleop.py --arm left", Some("teleop.py")),
+            ("python -u -X dev /opt/robot/teleop.py", Some("teleop.py")),
+            ("python -m robot.teleop --arm left", Some("robot.teleop")),
+            ("node --require ./trace.js --expose-gc robot/bridge.js", Some("bridge.js")),
+            ("node --ros-args --params-file arm.yaml", None),
+            ("bash -e -x start.sh", None),
+            ("python -Im robot.teleop", Some("robot.teleop")),
+            ("python -c import time; time.sleep(9)", None),
+            ("bash -lc sleep 9; ./robot", None),
+            ("python -", None),
+            ("python", None),
+            ("", None),
+        ] {
+            assert_eq!(script(command_line), name, "{command_line}");
+        }
+        let all = ["python", "python3", "python3.11", "node", "sh", "ctrl", "pythonic", "3"];
+        assert_eq!(all.map(is_interpreter), [true, true, true, true, true, false, false, false]);
     }
 
     #[test]

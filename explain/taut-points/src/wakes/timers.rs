@@ -1,0 +1,486 @@
+//! Timers of an event loop: its thread waits for the earliest one, for a time that it computes each time, and sockets wake it in
+//! between. What shows is when each wait was to end. A timer that is set again when it fires differs from others by that: a time
+//! after the activation that served it another one must begin, at the end of a wait or with what the thread does anyway.
+
+use taut_timelines::Call;
+
+use super::{
+    found::Found,
+    schedule::{Schedule, middle},
+    waits::Site,
+    worker::{self, Worker},
+};
+use crate::route::LoopEvidence;
+
+/// Fewer activations show no timer.
+const LEAST: usize = 20;
+/// So many activations that must begin do.
+const KEPT: f64 = 0.9;
+/// How many standard deviations that is above what moments without a timer would do.
+const SIGNIFICANT: f64 = 6.0;
+/// So many activations of a timer are no other's: schedules may meet in each second moment, those that drift meet by chance.
+const OWN_OF_SCHEDULE: f64 = 0.3;
+const OWN: f64 = 0.6;
+/// The timers that are found explain so many of the thread's waits that ended in time.
+const EXPLAINED: f64 = 0.7;
+/// Timers of one thread.
+const MOST: usize = 8;
+/// One that was to begin and did not weighs as much as so many that did.
+const MISSED_WEIGH: i64 = 3;
+
+/// A schedule explains nearly as many as a time after each activation would: those that are set again drift away from any.
+const KEEPS_SCHEDULE: f64 = 0.8;
+
+/// The next activation of a timer is among so many that follow.
+const LOOKED_AHEAD: usize = 16;
+/// Times are looked for in the first so many waits that ended in time …
+const SEARCHED: usize = 600;
+/// … of so many that are between most activations and later ones, in so many steps each, and from so many activations on.
+const PEAKS: usize = 16;
+const STEPS: u32 = 40;
+const FIRST: usize = 4;
+/// Around the most frequent time others count that are nearly as frequent.
+const PEAK: f64 = 0.9;
+/// Times that serve a timer nearly as well.
+const AS_GOOD: f64 = 0.9;
+
+/// By how much a wait may end otherwise than when its timer is due, ns.
+#[derive(Clone, Copy, Debug)]
+struct Rounding {
+    early: f64,
+    late: f64,
+    tolerance: f64,
+}
+
+impl Rounding {
+    /// What the call's time is given in. `None` of calls that event loops do not wait in.
+    fn of(site: Site) -> Option<Rounding> {
+        const MS: f64 = 1e6;
+        let whole_ms = |early, late| Some(Rounding { early, late, tolerance: 0.1 * MS });
+        match site.call.and_then(|call| call.known_name())? {
+            // CPython rounds up twice.
+            "epoll_wait" => whole_ms(0.0, 2.0 * MS),
+            // libuv's clock has whole milliseconds, too.
+            "epoll_pwait" => whole_ms(MS, 2.0 * MS),
+            "poll" => whole_ms(0.0, MS),
+            _ if matches!(site.kind(), Some(Call::Poll | Call::Futex)) => {
+                Some(Rounding { early: 0.0, late: 0.02 * MS, tolerance: 0.05 * MS })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A run of the thread, in ns since its first one began.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    start: f64,
+    done: f64,
+    /// When its wait was to end, if that is what ended it.
+    expiry: Option<f64>,
+}
+
+/// What the next moment of a timer is counted from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Again {
+    /// Some moment of the activation that served it.
+    Served,
+    /// The moment before.
+    Schedule,
+}
+
+#[derive(Clone, Debug)]
+struct Timer {
+    again: Again,
+    every: f64,
+    /// Runs that it released.
+    runs: Vec<usize>,
+    /// Activations that were to begin, and did not.
+    missed: usize,
+    /// In how much time all of them were looked for, ns.
+    looked: f64,
+}
+
+impl Timer {
+    fn score(&self) -> i64 {
+        self.runs.len() as i64 - MISSED_WEIGH * self.missed as i64
+    }
+}
+
+/// Loops of an event loop's timers; none if these are not all that there is.
+pub(super) fn of(worker: &Worker) -> Vec<Found> {
+    let Some(rounding) = Rounding::of(worker.site) else { return Vec::new() };
+    let first_ns = worker.runs.first().map_or(0, |run| run.start_ns);
+    let since_first = |ns: u64| ns as f64 - first_ns as f64;
+    let served = worker.runs.iter().map(|run| Served {
+        start: since_first(run.start_ns),
+        done: since_first(run.done_ns),
+        expiry: worker::timer(run.waker).map(|(asked_ns, _)| since_first(asked_ns)),
+    });
+    let found = EventLoop::of(served.collect(), rounding).timers();
+    let release_ns = |run: &usize| worker::timer(worker.runs[*run].waker).map(|(asked_ns, _)| asked_ns);
+    let as_found = |(timer, round): (Timer, f64)| {
+        let releases: Vec<u64> = timer.runs.iter().filter_map(release_ns).collect();
+        let start = |run: usize| worker.runs[run].start_ns;
+        let steps: Vec<f64> = timer.runs.windows(2).map(|pair| (start(pair[1]) - start(pair[0])) as f64).collect();
+        let (evidence, Schedule { period_ns, skipped }) = match timer.again {
+            Again::Schedule => {
+                (LoopEvidence::AbsoluteTimer, Schedule { period_ns: round as u64, skipped: timer.missed as u64 })
+            }
+            Again::Served => (
+                LoopEvidence::RestOfPeriod { asked_ns: round as u64 },
+                Schedule { period_ns: middle(&steps) as u64, skipped: 0 },
+            ),
+        };
+        Found { evidence, period_ns, skipped, runs: timer.runs, releases }
+    };
+    let mut found: Vec<Found> = found.into_iter().map(as_found).collect();
+    found.sort_by_key(|found| (found.period_ns, found.runs[0]));
+    found
+}
+
+struct EventLoop {
+    runs: Vec<Served>,
+    /// Those whose wait ended in time, and the first of them that times are looked for in.
+    timed: Vec<usize>,
+    searched: usize,
+    rounding: Rounding,
+}
+
+impl EventLoop {
+    fn of(runs: Vec<Served>, rounding: Rounding) -> EventLoop {
+        let timed: Vec<usize> = (0..runs.len()).filter(|at| runs[*at].expiry.is_some()).collect();
+        let searched = timed.get(SEARCHED).copied().unwrap_or(runs.len());
+        EventLoop { runs, timed, searched, rounding }
+    }
+
+    /// Each with the roundest time that it may be set for.
+    fn timers(&self) -> Vec<(Timer, f64)> {
+        let mut is_left: Vec<bool> = self.runs.iter().map(|run| run.expiry.is_some()).collect();
+        let mut timers = Vec::new();
+        while timers.len() < MOST {
+            let [served, schedule] = [Again::Served, Again::Schedule].map(|again| self.search(again, &is_left));
+            let score = |of: &Option<(Timer, f64)>| of.as_ref().map_or(0, |(timer, _)| timer.score()) as f64;
+            let is_schedule = score(&schedule) >= KEEPS_SCHEDULE * score(&served);
+            let Some(best) = (if is_schedule { schedule } else { served }) else { break };
+            best.0.runs.iter().for_each(|run| is_left[*run] = false);
+            timers.push(best);
+        }
+        let left = is_left.iter().filter(|is_left| **is_left).count();
+        let explained = self.timed.len() - left;
+        if explained as f64 >= EXPLAINED * self.timed.len() as f64 { timers } else { Vec::new() }
+    }
+
+    /// The most frequent timer of the shortest time that explains some of these runs.
+    fn search(&self, again: Again, is_left: &[bool]) -> Option<(Timer, f64)> {
+        let left: Vec<usize> = self.timed.iter().copied().filter(|run| is_left[*run]).collect();
+        if left.len() < LEAST {
+            return None;
+        }
+        let firsts = &left[..left.len().min(FIRST)];
+        let best = |every: f64, until: usize| {
+            let all = firsts.iter().map(|first| self.follow(again, *first, every, until));
+            all.max_by_key(Timer::score)
+        };
+        self.peaks(again, is_left).into_iter().find_map(|(low, high)| {
+            let (low, high) = (low - self.rounding.late / 2.0, high + self.rounding.late / 2.0);
+            let step = (high - low) / f64::from(STEPS);
+            let times = (0..=STEPS).map(|at| low + f64::from(at) * step).filter(|every| *every > 0.0);
+            let tried: Vec<Timer> = times.filter_map(|every| best(every, self.searched)).collect();
+            let most = tried.iter().max_by_key(|timer| timer.score())?;
+            let timer = best(most.every, self.runs.len()).filter(|timer| self.holds(timer, is_left))?;
+            let as_good: Vec<f64> = tried
+                .iter()
+                .filter(|timer| timer.score() as f64 >= AS_GOOD * most.score() as f64)
+                .map(|timer| timer.every)
+                .collect();
+            let busy: Vec<f64> = timer.runs.iter().map(|run| self.runs[*run].done - self.runs[*run].start).collect();
+            // When in the activation it was set is not known.
+            let (before, after) = match again {
+                Again::Served => (middle(&busy), 0.0),
+                Again::Schedule => (step, step),
+            };
+            let (low, high) = (as_good.first()? - before, as_good.last()? + after);
+            Some((timer, roundest(low, high)))
+        })
+    }
+
+    /// The activations of a timer that is set for this time, from this one on.
+    fn follow(&self, again: Again, first: usize, every: f64, until: usize) -> Timer {
+        let Rounding { late, tolerance, .. } = self.rounding;
+        let early = if again == Again::Served { self.rounding.early } else { 0.0 };
+        // The earliest and the latest moment at which it may have been due.
+        let since = |run: &Served| match again {
+            Again::Served => (run.start, run.done),
+            Again::Schedule => {
+                let end = run.expiry.unwrap_or(run.start);
+                (end - late, end)
+            }
+        };
+        let runs = &self.runs[..until];
+        let mut timer = Timer { again, every, runs: vec![first], missed: 0, looked: 0.0 };
+        let (mut at, mut due) = (first, since(&runs[first]));
+        loop {
+            due = (due.0 + every, due.1 + every);
+            at = (at + 1).max(runs.partition_point(|run| run.done < due.0 - early));
+            let Some(run) = runs.get(at) else { return timer };
+            let (earliest, latest) = (due.0 - early - tolerance, due.1 + late + tolerance);
+            if let Some(expiry) = run.expiry.filter(|expiry| (earliest..=latest).contains(expiry)) {
+                timer.looked += latest - earliest;
+                timer.runs.push(at);
+                due = match again {
+                    Again::Served => since(run),
+                    Again::Schedule => {
+                        let (low, high) = (due.0.max(expiry - late), due.1.min(expiry));
+                        if low <= high { (low, high) } else { ((low + high) / 2.0, (low + high) / 2.0) }
+                    }
+                };
+            } else if run.start <= latest {
+                // It was served with what another wake began.
+                if again == Again::Served {
+                    due = (due.0.max(run.start), due.0.max(run.done));
+                }
+            } else {
+                timer.looked += latest - earliest;
+                timer.missed += 1;
+                due = since(run);
+                if timer.missed > LEAST.max(timer.runs.len()) {
+                    return timer;
+                }
+            }
+        }
+    }
+
+    /// Whether it explains enough, and more than chance would.
+    fn holds(&self, timer: &Timer, is_left: &[bool]) -> bool {
+        let kept = timer.runs.len() as f64;
+        let all = kept + timer.missed as f64;
+        let new = timer.runs.iter().filter(|run| is_left[**run]).count();
+        let own = if timer.again == Again::Schedule { OWN_OF_SCHEDULE } else { OWN };
+        let span = self.runs.last().map_or(1.0, |run| run.start.max(1.0));
+        let chance = self.timed.len() as f64 / span * timer.looked / all;
+        timer.runs.len() >= LEAST
+            && new as f64 >= own * kept
+            && kept >= KEPT * all
+            && chance < 1.0
+            && kept - chance * all >= SIGNIFICANT * (chance * (1.0 - chance) * all).sqrt()
+    }
+
+    /// Times that are between most of these runs and later ones, ascending.
+    fn peaks(&self, again: Again, is_left: &[bool]) -> Vec<(f64, f64)> {
+        let Rounding { early, late, tolerance } = self.rounding;
+        let timed = &self.timed[..self.timed.partition_point(|run| *run < self.searched)];
+        let between = |from: usize, to: usize| {
+            let (from, to) = (&self.runs[from], self.runs[to].expiry?);
+            Some(match again {
+                Again::Served => (to - from.done - late, to - from.start + early),
+                Again::Schedule => (to - from.expiry? - late, to - from.expiry? + late),
+            })
+        };
+        let mut times: Vec<(f64, f64)> = Vec::new();
+        for (at, from) in timed.iter().enumerate().filter(|(_, from)| is_left[**from]) {
+            let later = timed[at + 1..].iter().take(LOOKED_AHEAD);
+            times.extend(later.filter_map(|to| between(*from, *to)).filter(|(_, high)| *high > 0.0));
+        }
+        let mut ends: Vec<End> = (0..)
+            .zip(&times)
+            .flat_map(|(of, (low, high))| [End { at: low.max(0.0), step: 1, of }, End { at: *high, step: -1, of }])
+            .collect();
+        ends.sort_unstable_by(|a, b| a.at.total_cmp(&b.at).then(b.step.cmp(&a.step)));
+        let mut peaks: Vec<(f64, f64)> = Vec::new();
+        while let Some((low, high)) = most_frequent(&ends).filter(|_| peaks.len() < PEAKS) {
+            let (low, high) = (low - tolerance, high + tolerance);
+            ends.retain(|end| times[end.of].1 < low || times[end.of].0 > high);
+            peaks.push((low, high));
+        }
+        peaks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        peaks
+    }
+}
+
+/// Where one of several times that may be meant begins or ends.
+struct End {
+    at: f64,
+    step: i64,
+    of: usize,
+}
+
+/// Where most overlap of those with these ends, and its surroundings.
+fn most_frequent(ends: &[End]) -> Option<(f64, f64)> {
+    let so_far = |overlap: &mut i64, end: &End| {
+        *overlap += end.step;
+        Some(*overlap)
+    };
+    let overlaps: Vec<i64> = ends.iter().scan(0, so_far).collect();
+    let (top, most) = overlaps.iter().enumerate().max_by_key(|(at, overlap)| (**overlap, std::cmp::Reverse(*at)))?;
+    if (*most as usize) < LEAST {
+        return None;
+    }
+    let is_top = |overlap: &&i64| **overlap as f64 >= PEAK * *most as f64;
+    let before = overlaps[..top].iter().rev().take_while(is_top).count();
+    let after = overlaps[top..].iter().take_while(is_top).count();
+    Some((ends[top - before].at, ends[(top + after).min(ends.len() - 1)].at))
+}
+
+/// The number of fewest digits between these, one that ends in 5 before others.
+fn roundest(low: f64, high: f64) -> f64 {
+    let low = low.max(1.0);
+    let mut unit = 10f64.powf(high.max(1.0).log10().floor());
+    while unit >= 1.0 {
+        for step in [unit, unit / 2.0] {
+            let number = (low / step).ceil() * step;
+            if number <= high {
+                return number;
+            }
+        }
+        unit /= 10.0;
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: f64 = 1e6;
+    /// epoll_wait as CPython calls it: in whole milliseconds.
+    const WHOLE_MS: Rounding = Rounding { early: 0.0, late: 2.0 * MS, tolerance: 0.1 * MS };
+    const EXACT: Rounding = Rounding { early: 0.0, late: 0.02 * MS, tolerance: 0.05 * MS };
+
+    /// A multiplicative generator (Lewis, Goodman and Miller 1969), from 0 to 1.
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> f64 {
+            self.0 = self.0 * 16_807 % 2_147_483_647;
+            self.0 as f64 / 2_147_483_647.0
+        }
+
+        /// Times between events of that mean.
+        fn pause(&mut self, mean: f64) -> f64 {
+            -mean * (1.0 - self.next()).ln()
+        }
+    }
+
+    /// A callback of an event loop.
+    #[derive(Clone, Copy)]
+    struct Callback {
+        again: Again,
+        every: f64,
+        work: f64,
+    }
+
+    /// An event loop that runs these for 5 s. Messages come in between, at that mean time, and take 50 µs of work; its thread gets the
+    /// CPU 0.1 ms late, and now and then up to 3 ms.
+    fn event_loop(callbacks: &[Callback], messages: Option<f64>, rounding: Rounding) -> Vec<(Again, f64, usize)> {
+        let mut random = Random(12_345);
+        let mut due: Vec<f64> = callbacks.iter().map(|callback| callback.every).collect();
+        let mut message = messages.map_or(f64::INFINITY, |mean| random.pause(mean));
+        let (mut now, mut runs) = (0.0, Vec::new());
+        while now < 5_000.0 * MS {
+            let next = due.iter().copied().fold(f64::INFINITY, f64::min);
+            let wait = match rounding.late >= MS {
+                true => ((next - now) / MS).ceil() * MS,
+                false => next - now + 0.01 * MS * random.next(),
+            };
+            let (is_message, end) = (message < now + wait, message.min(now + wait));
+            let late = if random.next() < 0.1 { 3.0 * random.next() } else { 0.1 };
+            let start = end.max(now) + late * MS;
+            now = start + 0.05 * MS;
+            // What became due meanwhile is served without a wait.
+            while let Some(at) = due.iter().position(|due| *due <= now) {
+                now += callbacks[at].work;
+                let from = if callbacks[at].again == Again::Served { now } else { due[at] };
+                due[at] = from + callbacks[at].every;
+            }
+            if is_message {
+                message = now + random.pause(messages.unwrap_or_default());
+            }
+            runs.push(Served { start, done: now, expiry: Some(end).filter(|_| !is_message) });
+        }
+        let mut found: Vec<(Again, f64, usize)> = EventLoop::of(runs, rounding)
+            .timers()
+            .into_iter()
+            .map(|(timer, round)| (timer.again, round / MS, timer.runs.len()))
+            .collect();
+        found.sort_by(|a, b| a.1.total_cmp(&b.1));
+        found
+    }
+
+    fn times(found: &[(Again, f64, usize)]) -> Vec<(Again, f64)> {
+        found.iter().map(|(again, every, _)| (*again, *every)).collect()
+    }
+
+    fn callback(again: Again, every_ms: f64, work_ms: f64) -> Callback {
+        Callback { again, every: every_ms * MS, work: work_ms * MS }
+    }
+
+    #[test]
+    fn two_coroutines_that_sleep_again_and_again_are_told_apart_also_between_messages() {
+        let two = [callback(Again::Served, 10.0, 0.3), callback(Again::Served, 25.0, 0.8)];
+        for messages in [None, Some(15.0 * MS)] {
+            let found = event_loop(&two, messages, WHOLE_MS);
+            assert_eq!(times(&found), [(Again::Served, 10.0), (Again::Served, 25.0)], "{found:?}");
+            assert!(found[0].2 > 350 && found[1].2 > 120, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_that_a_client_keeps_between_the_answers_of_its_servos_is_found() {
+        let found = event_loop(&[callback(Again::Schedule, 10.0, 0.3)], Some(6.0 * MS), WHOLE_MS);
+        assert_eq!(times(&found), [(Again::Schedule, 10.0)], "{found:?}");
+    }
+
+    #[test]
+    fn two_schedules_that_meet_in_each_second_moment_of_one_are_two() {
+        let two = [callback(Again::Schedule, 10.0, 0.3), callback(Again::Schedule, 25.0, 0.8)];
+        let found = event_loop(&two, None, WHOLE_MS);
+        assert_eq!(times(&found), [(Again::Schedule, 10.0), (Again::Schedule, 25.0)], "{found:?}");
+        // One so fast that each wait is a few of the milliseconds that it is given in.
+        let two = [callback(Again::Schedule, 5.0, 0.2), callback(Again::Schedule, 100.0, 0.8)];
+        let found = event_loop(&two, None, WHOLE_MS);
+        assert_eq!(times(&found)[0], (Again::Schedule, 5.0), "{found:?}");
+    }
+
+    #[test]
+    fn schedules_and_a_delay_of_one_executor_are_told_apart() {
+        let three = [
+            callback(Again::Schedule, 10.0, 0.3),
+            callback(Again::Schedule, 25.0, 0.8),
+            callback(Again::Served, 40.0, 0.1),
+        ];
+        let found = event_loop(&three, None, EXACT);
+        assert_eq!(times(&found)[..2], [(Again::Schedule, 10.0), (Again::Schedule, 25.0)], "{found:?}");
+        assert!(found.len() == 3 && found[2].0 == Again::Served && (found[2].1 - 40.0).abs() < 0.2, "{found:?}");
+    }
+
+    #[test]
+    fn waits_for_other_times_are_no_timer() {
+        // Each for a time of its own, as a server's between random requests.
+        for (mean, rounding) in [(4.0, WHOLE_MS), (20.0, WHOLE_MS), (4.0, EXACT), (20.0, EXACT)] {
+            let (mut random, mut at) = (Random(777), 0.0);
+            let run = |_| {
+                let expiry = at + (random.pause(mean) + 1.0).ceil() * MS;
+                let start = expiry + 0.1 * MS;
+                at = start + 0.5 * MS * random.next();
+                Served { start, done: at, expiry: Some(expiry) }
+            };
+            assert!(EventLoop::of((0..1_500).map(run).collect(), rounding).timers().is_empty(), "{mean} {rounding:?}");
+        }
+        // For 20 ms, unless a message comes: most do.
+        let (mut random, mut at) = (Random(99), 0.0);
+        let run = |_| {
+            let pause = random.pause(15.0 * MS);
+            let (start, expiry) = (at + pause.min(20.0 * MS) + 0.1 * MS, Some(at + 20.0 * MS));
+            at = start + 0.2 * MS;
+            Served { start, done: at, expiry: expiry.filter(|_| pause > 20.0 * MS) }
+        };
+        assert!(EventLoop::of((0..1_500).map(run).collect(), WHOLE_MS).timers().is_empty());
+    }
+
+    #[test]
+    fn of_times_that_may_be_meant_the_roundest_is() {
+        let between = [(9.27, 10.2), (24.2, 25.7), (24.2, 24.6), (33.2, 33.4), (99.0, 101.0), (0.9, 1.0)];
+        assert_eq!(between.map(|(low, high)| roundest(low * MS, high * MS) / MS), [10.0, 25.0, 24.5, 33.3, 100.0, 1.0]);
+    }
+}
