@@ -16,6 +16,8 @@ use crate::route::LoopEvidence;
 const LEAST: usize = 20;
 /// So many of a loop's activations have what it is found by.
 const MOST_SHARE: f64 = 0.8;
+/// Where fewer than one of so many are a timer's, the others have that.
+pub(super) const FEW: usize = 5;
 /// So much of the time that a loop sleeps it sleeps for one length.
 const SAME_SLEEPS: f64 = 0.6;
 /// What a loop does between its sleeps may be that uneven: nine of ten periods to their median.

@@ -173,7 +173,13 @@ fn loops_by_timer(workers: &mut [Worker]) -> Vec<(usize, Found)> {
 /// With those that follow from them, or are steady; in order of the workers.
 fn all_loops(mut found: Vec<(usize, Found)>, workers: &[Worker], causes: &Causes) -> Vec<(usize, Found)> {
     let timed: Vec<bool> = (0..workers.len()).map(|at| found.iter().any(|(worker, _)| *worker == at)).collect();
-    for (at, worker) in workers.iter().enumerate().filter(|(at, _)| !timed[*at]) {
+    // A server that also looks after something now and then is a loop of what wakes it, too.
+    let by_timer =
+        |at: usize| found.iter().filter(|(of, _)| *of == at).map(|(_, found)| found.runs.len()).sum::<usize>();
+    let is_others = |at: usize| by_timer(at) < workers[at].runs.len() / loops::FEW;
+    let others: Vec<usize> = (0..workers.len()).filter(|at| is_others(*at)).collect();
+    for at in others {
+        let worker = &workers[at];
         let is_driven = |run: usize| causes.follows((at as u32, run as u32), |(worker, _)| timed[worker as usize]);
         found.extend(loops::by_intervals(worker, is_driven).map(|found| (at, found)));
     }
