@@ -82,3 +82,13 @@ fn sqlite_has_no_modules_beyond_what_bags_need() {
     let options = listed("PRAGMA compile_options");
     assert!(options.contains("OMIT_LOAD_EXTENSION"), "{options:?}");
 }
+
+/// A hostile file can reach none of zstd's decoders of frames from before its version 1.0 (`.cargo/config.toml`).
+#[test]
+fn zstd_knows_no_frames_older_than_its_version_1() {
+    for version in 0x25..=0x27 {
+        let frame = [version, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0];
+        let error = zstd::bulk::decompress(&frame, 64).unwrap_err();
+        assert_eq!(error.to_string(), "Unknown frame descriptor", "of version 0.{}", version - 0x20);
+    }
+}

@@ -42,21 +42,62 @@ impl Row {
     }
 }
 
-/// Time of one kind. Packed, since a row has a dozen of them.
+/// Time of one kind. A row has a dozen of them: with 64 bits of time, ten million kernel events took 20 MB more.
 #[derive(Clone, Copy)]
-#[repr(C, packed(4))]
 struct Amount {
     /// Number of the kind.
     kind: u32,
-    ns: u64,
+    /// [`LONG`]: it lies apart.
+    ns: u32,
 }
+
+/// As long, 4.3 s, and longer.
+const LONG: u32 = u32::MAX;
+
+/// Amounts of one row after the other.
+#[derive(Default)]
+struct Amounts {
+    all: Vec<Amount>,
+    /// By index: those that are too long for an [`Amount`].
+    long: HashMap<usize, u64>,
+}
+
+impl Amounts {
+    fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    fn push(&mut self, kind: u32) {
+        self.all.push(Amount { kind, ns: 0 });
+    }
+
+    fn add(&mut self, at: usize, ns: u64) {
+        let sum_ns = self.ns(at, self.all[at]) + ns;
+        self.all[at].ns = u32::try_from(sum_ns).unwrap_or(LONG);
+        if self.all[at].ns == LONG {
+            self.long.insert(at, sum_ns);
+        }
+    }
+
+    /// (number of the kind, time).
+    fn of(&self, row: &Row) -> impl Iterator<Item = (u32, u64)> + Clone {
+        let of_row = row.amounts.clone().zip(&self.all[row.amounts.clone()]);
+        of_row.map(|(at, amount)| (amount.kind, self.ns(at, *amount)))
+    }
+
+    fn ns(&self, at: usize, amount: Amount) -> u64 {
+        if amount.ns == LONG { self.long[&at] } else { amount.ns.into() }
+    }
+}
+
+/// Of the row before, so many kinds are looked at for one that comes next.
+const AHEAD: usize = 2;
 
 /// All rows, in order of the messages' starts.
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub rows: Vec<Row>,
-    /// Of one row after the other.
-    amounts: Vec<Amount>,
+    amounts: Amounts,
     pub kinds: Vec<Kind>,
     numbers: HashMap<Kind, u32>,
     /// Mean of each kind over the middle fifth of the rows by total.
@@ -71,37 +112,43 @@ impl Ledger {
     pub fn add(&mut self, id: u64, start_ns: u64, total_ns: u64, divided: Divided) {
         let Divided { pieces, waits, away } = divided;
         let first = self.amounts.len();
-        // Messages have the same kinds in the same order, mostly.
-        let before = self.rows.last().map_or(0..0, |row| row.amounts.clone());
-        // Index in the row's amounts of the piece before: of a long queue most are of one kind.
+        // Of the row before, those that may come next.
+        let mut like = self.rows.last().map_or(0..0, |row| row.amounts.clone());
+        // Index of the amount of the piece before: of a long queue most are of one kind.
         let mut last: Option<(Kind, usize)> = None;
         for (hop, piece) in pieces {
             let (kind, ns) = (Kind::of(hop, &piece), piece.to_ns - piece.from_ns);
             let at = match last {
                 Some((known, at)) if known == kind => at,
-                _ => {
-                    let same = self.amounts[before.clone()].get(self.amounts.len() - first).map(|amount| amount.kind);
-                    let number = match same.filter(|number| self.kinds[*number as usize] == kind) {
-                        Some(number) => number,
-                        None => self.number(kind),
-                    };
-                    let known = self.amounts[first..].iter().position(|known| known.kind == number);
-                    known.map_or_else(
-                        || {
-                            self.amounts.push(Amount { kind: number, ns: 0 });
-                            self.amounts.len() - 1
-                        },
-                        |at| first + at,
-                    )
-                }
+                _ => self.place(kind, first, &mut like),
             };
-            self.amounts[at].ns += ns;
+            self.amounts.add(at, ns);
             last = Some((kind, at));
         }
         let amounts = first..self.amounts.len();
         let is_queued = !waits.is_empty() || !away.is_empty();
         let queued = is_queued.then(|| Box::new(Queued { waits, away }));
         self.rows.push(Row { id, start_ns, total_ns, amounts, queued });
+    }
+
+    /// Index of the amount of that kind in the row that begins at `first`. Messages have the same kinds in the same order, mostly.
+    fn place(&mut self, kind: Kind, first: usize, like: &mut Range<usize>) -> usize {
+        let ahead = &self.amounts.all[like.start..like.end.min(like.start + AHEAD)];
+        let number = match ahead.iter().position(|amount| self.kinds[amount.kind as usize] == kind) {
+            Some(at) => {
+                like.start += at + 1;
+                ahead[at].kind
+            }
+            None => self.number(kind),
+        };
+        let known = self.amounts.all[first..].iter().position(|known| known.kind == number);
+        known.map_or_else(
+            || {
+                self.amounts.push(number);
+                self.amounts.len() - 1
+            },
+            |at| first + at,
+        )
     }
 
     fn number(&mut self, kind: Kind) -> u32 {
@@ -114,7 +161,7 @@ impl Ledger {
 
     /// A row's time by kind: (number of the kind, time).
     pub fn amounts_of(&self, row: &Row) -> impl Iterator<Item = (u32, u64)> + Clone {
-        self.amounts[row.amounts.clone()].iter().map(|amount| (amount.kind, amount.ns))
+        self.amounts.of(row)
     }
 
     /// The time of all rows of the tail by kind: row, kind, time.
@@ -271,6 +318,18 @@ mod tests {
 
     fn piece(from_ns: u64, to_ns: u64, cause: Cause) -> (u16, Piece) {
         (0, Piece { cause, ..Piece::unknown(from_ns, to_ns, 1) })
+    }
+
+    #[test]
+    fn a_long_time_is_exact() {
+        let mut ledger = Ledger::default();
+        let long_ns = u64::from(LONG);
+        for (id, total_ns) in (0..).zip([long_ns - 1, long_ns, long_ns + 1, 3 * long_ns, 7]) {
+            let pieces = vec![piece(0, 5, Cause::Cpu), piece(5, 6, Cause::Lock), piece(6, total_ns, Cause::Cpu)];
+            ledger.add(id, id, total_ns, Divided { pieces, ..Divided::default() });
+            let of_row: Vec<u64> = ledger.amounts_of(&ledger.rows[id as usize]).map(|(_, ns)| ns).collect();
+            assert_eq!(of_row, [total_ns - 1, 1]);
+        }
     }
 
     #[test]

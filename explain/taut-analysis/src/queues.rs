@@ -212,7 +212,7 @@ impl Queues {
         let mut left = pieces.as_slice();
         // When it would pass if every message took its typical time.
         let mut typical_ns = passage.passes.first().map_or(0, |(_, pass)| pass.time_ns);
-        let mut own_of: Vec<(i32, Amounts, Amounts)> = Vec::new();
+        let mut own_of: Vec<(i32, Amounts, Amounts)> = Vec::with_capacity(passage.passes.len());
         for (at, pair) in passage.passes.windows(2).enumerate() {
             let (from, (column, to)) = (pair[0].1, pair[1]);
             let hop = column as u16 - 1;
@@ -269,9 +269,12 @@ impl Queues {
                 all[cause] += ns;
                 beyond[cause] += (*ns as f64 * shares[1][cause]) as u64;
             }
-            for piece in of_hop.iter().filter(|piece| piece.behind.is_none() && is_receivers(piece, from, to)) {
-                let ns = ((piece.to_ns - piece.from_ns) as f64 * shares[1][piece.cause as usize]) as u64;
-                server.owe(passage.id, Kind::of(hop, piece), ns);
+            let owed = of_hop.iter().filter(|piece| piece.behind.is_none() && is_receivers(piece, from, to));
+            // Mostly none is beyond the typical.
+            for (piece, share) in
+                owed.map(|piece| (piece, shares[1][piece.cause as usize])).filter(|(_, share)| *share > 0.0)
+            {
+                server.owe(passage.id, Kind::of(hop, piece), ((piece.to_ns - piece.from_ns) as f64 * share) as u64);
             }
             server.free_ns = server.free_ns.max(typical_ns);
             let thread = self.threads.entry(to.tid).or_default();

@@ -396,7 +396,7 @@ impl Walker<'_> {
 
     /// The thread's segments between two moments, waits for the GIL merged, without gaps.
     fn stretches(&self, tid: i32, timeline: &Timeline, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, Stretch)> {
-        let mut stretches = Vec::new();
+        let mut stretches = Vec::with_capacity(8);
         let mut at = from_ns;
         while at < to_ns {
             let gil = self.futexes.gil_wait(tid, at, to_ns);
@@ -492,8 +492,9 @@ impl Walker<'_> {
             let call = calls.get(c).map(|x| (x.start_ns, x.end_ns));
             let fault = faults.get(f).copied();
             let in_call = call.filter(|x| x.0 <= now).and(calls.get(c));
-            let next = [interrupt, call, fault].into_iter().flatten().flat_map(|(start, end)| [start, end]);
-            let until = next.filter(|x| *x > now).min().unwrap_or(to).min(to);
+            let ahead = |x: u64| if x > now { x } else { u64::MAX };
+            let next = |x: Option<(u64, u64)>| x.map_or(u64::MAX, |(start, end)| ahead(start).min(ahead(end)));
+            let until = next(interrupt).min(next(call)).min(next(fault)).min(to);
             let delivers = in_call.is_some_and(|x| x.id.kind() == Call::Send);
             let (cause, detail) = if let Some(x) =
                 interrupt.filter(|x| x.0 <= now && !(delivers && interrupts[i].kind == 1)).map(|_| &interrupts[i])

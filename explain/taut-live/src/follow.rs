@@ -22,8 +22,8 @@ use crate::{Guard, State, hosts::Hosts, keep::Keeping, turn::Turner};
 const LOOK: Duration = Duration::from_millis(100);
 /// What happened so long ago is in the file: rings and kernel are drained every 40 ms, chunks closed after 200 ms.
 const LAG_NS: u64 = 600_000_000;
-/// A turn may take one part in so many of a core between two turns; following the file takes a third of a per cent besides.
-const SHARE: u32 = 65;
+/// A turn may take one part in so many of a core between two turns; following the file and drawing take about as much besides.
+const SHARE: u32 = 100;
 /// Of several recordings, one that has not grown for so long is not waited for.
 const SILENT: Duration = Duration::from_secs(4);
 /// Between turns at most.

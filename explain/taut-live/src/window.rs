@@ -8,7 +8,7 @@ use taut_recording::{Kind, LostWhat, Object, PlainChannel, Record, RosObject, St
 
 use crate::state::Lost;
 
-/// A batch is kept for so long beyond the window: its rows reach from its time on.
+/// A batch of stamps or ROS 2 events is kept for so long beyond the window: its rows reach from its time on, in a clock of their own.
 const BATCH_NS: u64 = 1_000_000_000;
 /// Calibrations kept of a counter, one a second.
 const CLOCKS: usize = 32;
@@ -105,7 +105,7 @@ impl Window {
     /// Drops what ended before this moment.
     pub fn forget(&mut self, before_ns: u64) {
         // Groups of chunks come one after the other, so times are nearly, not quite, in order.
-        self.recent.retain(|(time_ns, _)| time_ns.saturating_add(BATCH_NS) >= before_ns);
+        self.recent.retain(|(time_ns, record)| end_ns(*time_ns, record) >= before_ns);
     }
 
     /// Gives everything to an analyzer.
@@ -146,6 +146,14 @@ impl Window {
     /// All of them.
     pub fn all_recorded(&self) -> impl Iterator<Item = &Thread> {
         self.threads.values().filter(|thread| thread.recorded)
+    }
+}
+
+/// When the record's last row was, at the latest.
+fn end_ns(time_ns: u64, record: &Record) -> u64 {
+    match record {
+        Record::Kernel(batch) => batch.time_ns.last().map_or(time_ns, |last_ns| time_ns.max(*last_ns)),
+        _ => time_ns.saturating_add(BATCH_NS),
     }
 }
 

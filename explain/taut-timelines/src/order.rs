@@ -76,9 +76,9 @@ impl Events {
         self.by_time(|event, next_ns| {
             let is_last = next_ns != Some(event.time_ns);
             if is_last && at_once.is_empty() {
-                return take(&event);
+                return take(event);
             }
-            at_once.push(event);
+            at_once.push(*event);
             if is_last {
                 if at_once.iter().any(|event| event.cpu != at_once[0].cpu) {
                     merge(&mut at_once);
@@ -89,24 +89,36 @@ impl Events {
     }
 
     /// Merges the runs; those of one time in the order of the file. Gives each event with the time of the next one.
-    fn by_time(mut self, mut take: impl FnMut(Event, Option<u64>)) {
+    fn by_time(mut self, mut take: impl FnMut(&Event, Option<u64>)) {
         let mut left: Vec<usize> = self.blocks.iter().map(Vec::len).collect();
         let time_ns = |blocks: &[Vec<Event>], run: &Run| Some(blocks[run.block][run.events.clone()].first()?.time_ns);
         let first = |(place, run)| Some(Reverse((time_ns(&self.blocks, run)?, place)));
         let mut next: BinaryHeap<Reverse<(u64, usize)>> = self.runs.iter().enumerate().filter_map(first).collect();
         while let Some(Reverse((_, place))) = next.peek().copied() {
+            // Behind the earliest run comes one of the two right below it in the heap.
+            let other = next.as_slice()[1..].iter().take(2).map(|Reverse(other)| *other).min();
             let run = &mut self.runs[place];
-            let event = self.blocks[run.block][run.events.start];
-            run.events.start += 1;
-            left[run.block] -= 1;
-            match time_ns(&self.blocks, run) {
+            let events = &self.blocks[run.block][run.events.clone()];
+            let is_later = |event: &Event| other.is_some_and(|other| (event.time_ns, place) > other);
+            let length = events.iter().position(is_later).unwrap_or(events.len());
+            let (now, later) = events.split_at(length);
+            let (other_ns, later_ns) = (other.map(|(time_ns, _)| time_ns), later.first().map(|event| event.time_ns));
+            for (at, event) in now.iter().enumerate() {
+                let next_ns = match now.get(at + 1) {
+                    Some(next) => Some(next.time_ns),
+                    None => other_ns.into_iter().chain(later_ns).min(),
+                };
+                take(event, next_ns);
+            }
+            match later_ns {
                 Some(time_ns) => next.peek_mut().into_iter().for_each(|mut earliest| earliest.0.0 = time_ns),
                 None => drop(next.pop()),
             }
+            run.events.start += length;
+            left[run.block] -= length;
             if left[run.block] == 0 {
                 self.blocks[run.block] = Vec::new();
             }
-            take(event, next.peek().map(|Reverse((time_ns, _))| *time_ns));
         }
     }
 }
