@@ -166,7 +166,7 @@ def programs(command: str, folder: Path) -> list[Found]:
 
 def sleeps_to_both(of: dict) -> bool:
     """Whether there are two loops, of the times that the program's timers are set for."""
-    return sorted(loop["name"].split(" sleep to ")[-1] for loop in of["loops"]) == ["10 ms", "25 ms"]
+    return sorted(loop["name"].split(" sleep ")[-1] for loop in of["loops"]) == ["10 ms", "25 ms"]
 
 
 def period(of: dict, ns: float) -> bool:

@@ -290,7 +290,7 @@ fn coroutines_of_an_event_loop_are_loops_each() {
     }
     let folder = Folder(tempfile::tempdir().unwrap());
     std::fs::write(folder.path("arm.py"), COROUTINES).unwrap();
-    let names = ["arm.py sleep to 10 ms", "arm.py sleep to 25 ms"];
+    let names = ["arm.py sleep 10 ms", "arm.py sleep 25 ms"];
     let report = folder.record_whole(&["python3", "arm.py"], &names);
     for (name, least) in names.into_iter().zip([200, 80]) {
         let found = with_name(&report["loops"], name);

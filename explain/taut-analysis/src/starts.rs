@@ -45,7 +45,7 @@ pub(crate) fn of(
     let mut starts: Vec<(u64, Moment, u64)> = Vec::new();
     // Of each: the place of its pass among all.
     let mut places: Vec<usize> = Vec::new();
-    for (place, (id, pass, due)) in passes.into_iter().enumerate() {
+    for (place, (id, pass, due)) in passes.iter().copied().enumerate() {
         let since_ns = last.insert(pass.tid, pass.time_ns).unwrap_or(0);
         let timeline = walker.timelines.threads.get(&pass.tid);
         let asked = || timeline.and_then(|timeline| intended(timeline, since_ns, pass.time_ns));
@@ -58,17 +58,22 @@ pub(crate) fn of(
     if starts.len() < 2 || (starts.len() as f64) < LEAST_SHARE * f64::from(all) {
         return None;
     }
-    // Between neighbours: a pass whose moment is not known, or a hole of the recording, is no missing period.
-    let is_known = |at: &usize| {
-        places[at + 1] == places[*at] + 1 && !context.has_hole(starts[*at].1.time_ns, starts[at + 1].1.time_ns)
-    };
-    let neighbours = (0..starts.len() - 1).filter(is_known);
-    let mut periods: Vec<u64> = neighbours.map(|at| starts[at + 1].2.saturating_sub(starts[at].2)).collect();
-    let in_order = periods.clone();
+    let steps: Vec<u64> = starts.windows(2).map(|pair| pair[1].2.saturating_sub(pair[0].2)).collect();
+    let mut periods = steps.clone();
     periods.sort_unstable();
     let period_ns = taut_stats::rank(&periods, 0.5).unwrap_or(0);
-    let beyond = |period: &u64| ((*period as f64 / period_ns.max(1) as f64).round() as u64).saturating_sub(1);
-    let missing = in_order.iter().map(beyond).sum();
+    let missing_before = |at: usize| {
+        let (pass_ns, next_ns) = (starts[at].1.time_ns, starts[at + 1].1.time_ns);
+        if context.has_hole(pass_ns, next_ns) {
+            return 0;
+        }
+        // Passes of which the moment is not known have their periods, too; several messages of one start share its.
+        let between = &passes[places[at] + 1..places[at + 1]];
+        let others = between.iter().filter(|(_, pass, _)| pass.time_ns - pass_ns > period_ns / 2).count();
+        let periods = (steps[at] as f64 / period_ns.max(1) as f64).round() as u64;
+        periods.saturating_sub(1 + others as u64)
+    };
+    let missing = (0..steps.len()).map(missing_before).sum();
     let late: Vec<u64> = starts.iter().map(|(_, pass, intended)| pass.time_ns - intended).collect();
     let mut sorted = late.clone();
     sorted.sort_unstable();

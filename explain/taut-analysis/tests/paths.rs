@@ -253,6 +253,14 @@ fn a_loop_that_sleeps_until_moments_is_late_from_these_on() {
         .retain(|event| !(event.2 == KernelEvent::TimerStart && [60_000, 70_000].contains(&(event.5[0] / US as i64))));
     let starts = lossy.analyse(ExplainOptions::default()).chains[0].starts.clone().unwrap();
     assert_eq!((starts.missing, starts.lateness.n), (1, 17));
+    // Two messages of each start share its period.
+    let mut two = scene.clone();
+    for id in (1..=20).filter(|id| *id != 15) {
+        let start = id * 10_000 + if id == 10 { 3_000 } else { 20 };
+        two.stamp(10, start + 200, 100 + id, "a").stamp(10, start + 300, 100 + id, "b");
+    }
+    let starts = two.analyse(ExplainOptions::default()).chains[0].starts.clone().unwrap();
+    assert_eq!((starts.period_ns, starts.missing, starts.lateness.n), (10_000 * US, 1, 19));
     // A loop that sleeps for a time has no intended start.
     scene.events.iter_mut().filter(|event| event.2 == KernelEvent::SyscallEnter).for_each(|event| event.5[2] = 0);
     assert!(scene.analyse(ExplainOptions::default()).chains[0].starts.is_none());

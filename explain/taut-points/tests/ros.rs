@@ -825,6 +825,9 @@ fn what_a_callback_takes_by_hand_goes_on_with_what_it_publishes() {
             2,
             &[
                 (at + 3 * MS, RosEvent::CallbackStart, 8, [0; 3]),
+                // As rclcpp's WaitSet does.
+                (at + 3 * MS + 2, RosEvent::Wait, 9, [0; 3]),
+                (at + 3 * MS + 4, RosEvent::WaitEnd, 9, [0; 3]),
                 (at + 3 * MS + 10, RosEvent::Take, 52, [0, at, 1]),
                 (at + 3 * MS + 20, RosEvent::TakeInfo, 52, [at + 2 * MS, n, 0]),
                 (at + 4 * MS, RosEvent::RclPublish, 4, [0; 3]),

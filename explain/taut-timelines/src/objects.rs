@@ -164,11 +164,12 @@ impl Objects {
         main.map_or_else(|| own_number(pid).to_string(), |named| named.name.clone())
     }
 
-    /// How the thread's process was called last: its words with blanks in between.
-    pub fn command_line(&self, tid: i32) -> &str {
+    /// How the thread's process was called by then, else first: its words with blanks in between.
+    pub fn command_line(&self, tid: i32, time_ns: u64) -> &str {
         let of_main = self.threads.get(&self.pid(tid).unwrap_or(tid)).map_or(&[][..], Vec::as_slice);
-        let known = of_main.iter().rev().map(|named| named.thread.cmdline.as_str());
-        known.into_iter().find(|line| !line.is_empty()).unwrap_or_default()
+        let mut known = of_main.iter().filter(|named| !named.thread.cmdline.is_empty()).map(|named| &named.thread);
+        let then = known.clone().rev().find(|thread| thread.time_ns <= time_ns).or_else(|| known.next());
+        then.map_or("", |thread| thread.cmdline.as_str())
     }
 
     /// Whether any thread has that name, number, or "name/number".

@@ -267,7 +267,7 @@ impl Journal {
         let (_, failed) = undo_entries(std::mem::take(&mut self.open));
         let (open, errors): (Vec<Entry>, Vec<Error>) = failed.into_iter().rev().unzip();
         self.open = open;
-        // In one piece: who is killed in between must not have undone what is still to be undone.
+        // In one piece: a process that is killed in between must not leave a journal in which changes that are still in force are undone.
         let lines = std::iter::once(Line::Undone).chain(self.open.iter().cloned().map(Line::Entry));
         let text: String = lines.map(|line| line.text(&self.path)).collect::<Result<_, _>>()?;
         self.file.write_all(text.as_bytes()).map_err(Error::file(&self.path))?;

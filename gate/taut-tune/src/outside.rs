@@ -69,7 +69,7 @@ impl Outside {
             Outside::Lower { processes, nice } => {
                 each_thread(processes, &mut |tid| {
                     let before = scheduler::scheduling(tid).map_err(|source| self.refused(tid, source))?;
-                    // Who was started by a thread that is changed already has the change from it, and is undone with it.
+                    // A thread that was started by a changed one has the change from it, and is restored with it.
                     if !before.is_shared() || before.nice == *nice {
                         return Ok(());
                     }

@@ -65,6 +65,10 @@ impl Seen {
                 self.left.entry(batch.tid[at]).or_default().push(left);
             }
             let (number, kind) = (batch.arg0[at], batch.arg1[at]);
+            // Softirqs are never in each other: the exit of the one before was lost.
+            if event == KernelEvent::IrqEnter as u8 && kind == SOFTIRQ {
+                self.handling.remove(&(batch.cpu, SOFTIRQ));
+            }
             if kind == DEVICE || kind == SOFTIRQ && OF_DEVICES.contains(&number) {
                 if event == KernelEvent::IrqEnter as u8 {
                     self.handling.insert((batch.cpu, kind), time_ns);

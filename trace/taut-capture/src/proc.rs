@@ -273,9 +273,10 @@ pub fn environment(pid: i32, variable: &str) -> io::Result<Option<OsString>> {
     Ok(bytes.split(|b| *b == 0).find_map(value).map(OsString::from_vec))
 }
 
-/// Whether a process still runs the program of the one that forked it, whose environment /proc has of it until it calls exec.
-pub fn is_forked(pid: i32) -> bool {
-    text(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_fork(&stat))
+/// Whether a process is yet to start its program: /proc has the environment of the one that forked it until it calls exec, and then
+/// none, and no words, until the kernel has put them in place.
+pub fn is_starting(pid: i32) -> bool {
+    text(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_fork(&stat)) || cmdline(pid).is_empty()
 }
 
 /// A file of /proc as the crate procfs reads it, which by itself fails where a name in it is no UTF-8.

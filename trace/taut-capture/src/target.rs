@@ -27,7 +27,7 @@ use crate::{Error, proc, signals};
 
 /// The thread that starts a command.
 const STARTER: &str = "taut-start";
-/// How long a process without a session that was forked is given to call exec: a shell's `./robot & taut record --pid $!`.
+/// How long a process without a session is given to start its program: a shell's `./robot & taut record --pid $!`.
 const EXECS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What to record.
@@ -154,12 +154,13 @@ pub fn session_of(pid: i32, said: Option<&Path>) -> Result<Option<PathBuf>, Erro
     }
     let until = Instant::now() + EXECS_WITHIN;
     let session = loop {
+        // Asked before the environment: a program that begins in between is asked again.
+        let is_starting = proc::is_starting(pid);
         let session = proc::environment(pid, "TAUT_SESSION").map_err(|source| match proc::is_gone(&source) {
             true => Error::NoProcess { pid },
             false => Error::NotPermitted { pid, source },
         })?;
-        // What a shell has just started is the shell itself until it calls exec.
-        if session.is_some() || !proc::is_forked(pid) || Instant::now() > until {
+        if session.is_some() || !is_starting || Instant::now() > until {
             break session;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -295,13 +296,13 @@ mod tests {
         let variables = [("TAUT_SESSION", session.path().as_os_str().to_owned())];
         let held = Held::fork(&["sleep", "1000"].map(OsString::from), &variables).unwrap();
         let pid = held.pid;
-        assert!(proc::is_forked(pid));
+        assert!(proc::is_starting(pid));
         let asked = std::thread::spawn(move || session_of(pid, None).unwrap());
         // So that it asks before, on a machine that is not busy.
         std::thread::sleep(Duration::from_millis(20));
         let mut child = held.release().unwrap();
         assert_eq!(asked.join().unwrap().as_deref(), Some(session.path()));
-        assert!(!proc::is_forked(pid));
+        assert!(!proc::is_starting(pid));
         child.kill().unwrap();
         child.wait().unwrap();
     }

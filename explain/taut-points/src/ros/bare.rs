@@ -53,8 +53,8 @@ impl Bare {
         let mut begun: HashSet<(i32, u64)> = HashSet::default();
         // Whether in a callback.
         let mut taken: HashMap<(i32, u64), bool> = HashMap::default();
-        // Callbacks that run, of one thread after the other.
-        let (mut stack, mut of): (Vec<u64>, Option<u32>) = (Vec::new(), None);
+        // Callbacks that run, of one thread after the other, with what was taken in each.
+        let (mut stack, mut of): (Vec<(u64, Vec<(i32, u64)>)>, Option<u32>) = (Vec::new(), None);
         events.by_thread(&mut |thread, pid, event, handle, args| {
             if of.replace(thread) != Some(thread) {
                 stack.clear();
@@ -63,17 +63,21 @@ impl Bare {
                 RosEvent::CallbackStart => {
                     begun.insert((pid, handle));
                     if stack.len() < MOST_NESTED {
-                        stack.push(handle);
+                        stack.push((handle, Vec::new()));
                     }
                 }
                 RosEvent::CallbackEnd => {
-                    if let Some(at) = stack.iter().rposition(|running| *running == handle) {
-                        stack.truncate(at);
+                    if let Some(at) = stack.iter().rposition(|(running, _)| *running == handle) {
+                        taken.extend(stack.drain(at..).flat_map(|(_, takes)| takes).map(|of| (of, true)));
                     }
                 }
-                // An executor that waits runs none: the end of one was lost, or it was left by an exception.
-                RosEvent::Wait | RosEvent::WaitForWork => stack.clear(),
-                RosEvent::Take if args[2] != 0 => *taken.entry((pid, handle)).or_default() |= !stack.is_empty(),
+                // In a callback once that ends: the end of one may be lost, or it was left by an exception.
+                RosEvent::Take if args[2] != 0 => {
+                    taken.entry((pid, handle)).or_default();
+                    if let Some((_, takes)) = stack.last_mut() {
+                        takes.push((pid, handle));
+                    }
+                }
                 _ => {}
             }
         });

@@ -210,27 +210,24 @@ impl System {
         circle.is_some() && self.led_to(publisher).any(|next| self.circles.get(&next) == circle)
     }
 
-    /// The callbacks that lead to each other.
+    /// The callbacks that lead to each other, by topics: these are places, too, so that the ways are as many as the trace has.
     fn circles(&self) -> HashMap<u32, u32> {
-        let next = |publishers: &BTreeSet<u32>| publishers.iter().flat_map(|one| self.led_to(*one)).collect();
-        let ahead: Vec<Vec<u32>> = self.publishes.iter().map(next).collect();
-        let mut behind = vec![Vec::new(); ahead.len()];
-        for (from, all) in (0..).zip(&ahead) {
-            all.iter().for_each(|to: &u32| behind[*to as usize].push(from));
-        }
+        let callbacks = self.publishes.len() as u32;
+        let topics_of = |publishers: &BTreeSet<u32>| {
+            let topics: BTreeSet<u32> = publishers.iter().map(|one| self.publishers[*one as usize].topic).collect();
+            topics.into_iter().map(|topic| callbacks + topic).collect::<Vec<u32>>()
+        };
+        let mut ways: Vec<Vec<u32>> = self.publishes.iter().map(topics_of).collect();
+        ways.extend((0..).zip(&self.takers).map(|(topic, takers)| match self.is_followed(topic) {
+            true => takers.iter().copied().collect(),
+            false => Vec::new(),
+        }));
         let mut circles = HashMap::default();
-        for first in 0..ahead.len() as u32 {
-            if circles.contains_key(&first) {
-                continue;
-            }
-            let reached = reached_from(first, &ahead);
-            if reached.contains(&first) {
-                let mut circle = reached_from(first, &behind);
-                circle.retain(|callback| reached.contains(callback));
-                // What a callback sends to itself alone is no way by others.
-                if circle.len() > 1 {
-                    circles.extend(circle.into_iter().map(|callback| (callback, first)));
-                }
+        for mut circle in strongly_connected(&ways) {
+            circle.retain(|place| *place < callbacks);
+            // What a callback sends to itself alone is no way by others.
+            if let [first, _, ..] = circle[..] {
+                circles.extend(circle.into_iter().map(|callback| (callback, first)));
             }
         }
         circles
@@ -254,16 +251,47 @@ impl System {
     }
 }
 
-/// By at least one step.
-fn reached_from(first: u32, steps: &[Vec<u32>]) -> HashSet<u32> {
-    let mut reached: HashSet<u32> = HashSet::default();
-    let mut open = steps[first as usize].clone();
-    while let Some(at) = open.pop() {
-        if reached.insert(at) {
-            open.extend(&steps[at as usize]);
+/// Kosaraju's algorithm (M. Sharir, Computers & Mathematics with Applications 7, 1981): sets of places that lead to each other.
+fn strongly_connected(ways: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let mut back = vec![Vec::new(); ways.len()];
+    for (from, to) in (0..).zip(ways).flat_map(|(from, all)| all.iter().map(move |to| (from, *to))) {
+        back[to as usize].push(from);
+    }
+    let mut left: Vec<u32> = Vec::with_capacity(ways.len());
+    let mut is_seen = vec![false; ways.len()];
+    for first in 0..ways.len() as u32 {
+        depth_first(first, ways, &mut is_seen, &mut left);
+    }
+    is_seen.fill(false);
+    let set = |last: u32| {
+        let mut set = Vec::new();
+        depth_first(last, &back, &mut is_seen, &mut set);
+        set
+    };
+    left.into_iter().rev().map(set).collect()
+}
+
+/// Adds the places that a way leads to from there, and were not seen before, in the order in which they are left.
+fn depth_first(first: u32, ways: &[Vec<u32>], is_seen: &mut [bool], left: &mut Vec<u32>) {
+    let mut path = Vec::new();
+    let mut enter = |place: u32, path: &mut Vec<(u32, usize)>| {
+        if !std::mem::replace(&mut is_seen[place as usize], true) {
+            path.push((place, 0));
+        }
+    };
+    enter(first, &mut path);
+    while let Some((place, tried)) = path.last_mut() {
+        match ways[*place as usize].get(*tried) {
+            Some(next) => {
+                *tried += 1;
+                enter(*next, &mut path);
+            }
+            None => {
+                left.push(*place);
+                path.pop();
+            }
         }
     }
-    reached
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use taut_recording::{Record, host_numbers::host_and_cpu};
 use taut_timelines::{Objects, Timeline};
 use taut_wakeup::POINTS;
@@ -172,7 +172,8 @@ fn loops_by_timer(workers: &mut [Worker]) -> Vec<(usize, Found)> {
 
 /// With those that follow from them, or are steady; in order of the workers.
 fn all_loops(mut found: Vec<(usize, Found)>, workers: &[Worker], causes: &Causes) -> Vec<(usize, Found)> {
-    let timed: Vec<bool> = (0..workers.len()).map(|at| found.iter().any(|(worker, _)| *worker == at)).collect();
+    let timed: HashSet<(u32, u32)> =
+        found.iter().flat_map(|(worker, found)| found.runs.iter().map(|run| (*worker as u32, *run as u32))).collect();
     // A server that also looks after something now and then is a loop of what wakes it, too.
     let by_timer =
         |at: usize| found.iter().filter(|(of, _)| *of == at).map(|(_, found)| found.runs.len()).sum::<usize>();
@@ -180,7 +181,7 @@ fn all_loops(mut found: Vec<(usize, Found)>, workers: &[Worker], causes: &Causes
     let others: Vec<usize> = (0..workers.len()).filter(|at| is_others(*at)).collect();
     for at in others {
         let worker = &workers[at];
-        let is_driven = |run: usize| causes.follows((at as u32, run as u32), |(worker, _)| timed[worker as usize]);
+        let is_driven = |run: usize| causes.follows((at as u32, run as u32), |run| timed.contains(&run));
         found.extend(loops::by_intervals(worker, is_driven).map(|found| (at, found)));
     }
     found.sort_by_key(|(worker, _)| *worker);
@@ -266,18 +267,19 @@ impl Names {
             cut(&name, NAME_BYTES - number.len()) + &number
         };
         let threads = NamedThreads::of(workers, found, scene);
+        let without_timers = threads.without_timers();
         for at in 0..workers.len() {
             let comm = threads.comms[at];
             let mut default = None;
             for (mode, (_, found)) in (1..).zip(found.iter().filter(|(of, _)| *of == at)) {
                 let name = match names::of_timer(found) {
                     Some(timer) => unique(format!("{comm} {timer}")),
-                    None => default.insert(unique(threads.without_timer(at))).clone(),
+                    None => default.insert(unique(without_timers[at].clone())).clone(),
                 };
                 names.loops.push(name.clone());
                 names.stations.insert((at as u32, mode), name);
             }
-            let default = default.unwrap_or_else(|| unique(threads.without_timer(at)));
+            let default = default.unwrap_or_else(|| unique(without_timers[at].clone()));
             names.stations.insert((at as u32, 0), default);
             names.comms.push(cut(comm, NAME_BYTES / 2));
         }
@@ -309,26 +311,29 @@ impl<'a> NamedThreads<'a> {
             let timeline = scene.timelines.threads.get(&worker.tid);
             timeline.map_or_else(String::new, |timeline| names::of_worker(worker, pid, timeline, objects))
         };
-        let timer = |at: usize| found.iter().filter(|(of, _)| *of == at).find_map(|(_, found)| names::of_timer(found));
+        let mut timers = vec![None; workers.len()];
+        for (of, found) in found.iter().rev() {
+            timers[*of] = names::of_timer(found).or(timers[*of].take());
+        }
         NamedThreads {
             objects,
             workers,
             comms: workers.iter().map(|of| names::of_thread(of.tid, last_ns(of), objects)).collect(),
             waits_for: workers.iter().map(waits_for).collect(),
-            timers: (0..workers.len()).map(timer).collect(),
+            timers,
         }
     }
 
-    /// By what the thread waits for. Where others of its name wait for the same, also by what its wakes come from.
-    fn without_timer(&self, at: usize) -> String {
-        let key = |at: usize| (self.comms[at], self.waits_for[at].as_str());
-        let is_alone = (0..self.workers.len()).filter(|other| key(*other) == key(at)).count() == 1;
-        let (comm, waits_for) = key(at);
-        let origin = if is_alone { None } else { self.origin(at) };
-        match origin {
+    /// Each by what the thread waits for. Where others of its name wait for the same, also by what its wakes come from.
+    fn without_timers(&self) -> Vec<String> {
+        let keys = || self.comms.iter().zip(&self.waits_for);
+        let mut alike: HashMap<_, usize> = HashMap::default();
+        keys().for_each(|key| *alike.entry(key).or_default() += 1);
+        let name = |(at, key @ (comm, waits_for))| match if alike[&key] == 1 { None } else { self.origin(at) } {
             Some(origin) => format!("{comm} {waits_for} after {origin}"),
             None => format!("{comm} {waits_for}"),
-        }
+        };
+        keys().enumerate().map(name).collect()
     }
 
     /// The first before it that a name tells from it: a thread of another name, or one of the same that has a timer, or waits for an

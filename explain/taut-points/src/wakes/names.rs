@@ -11,41 +11,71 @@ const CHOSEN_PORTS: u16 = 32_768;
 /// So many runs are looked at for what is read after a poll.
 const LOOKED_AT: usize = 200;
 
-/// Programs whose threads have the program's name where they gave themselves none: which one it is says the file that it runs.
-const INTERPRETERS: [&str; 9] = ["python", "pypy", "node", "ruby", "perl", "lua", "bash", "dash", "sh"];
-/// Options of theirs that the next word belongs to, and is not what runs.
-const WITH_WORD: [&str; 6] = ["-W", "-X", "-r", "--require", "--import", "--check-hash-based-pycs"];
+/// A program whose threads have its name where they gave themselves none: which one it is says the file that it runs.
+struct Interpreter {
+    /// Without its version.
+    names: &'static [&'static str],
+    /// Letters of options that have a value, in the same word or the next one.
+    valued: &'static str,
+    /// Of those after which there is no file: the program is the option's value.
+    text: &'static str,
+    /// Of the one whose value is a module.
+    module: &'static str,
+}
+
+const INTERPRETERS: [Interpreter; 6] = [
+    Interpreter { names: &["python", "pypy"], valued: "WX", text: "c", module: "m" },
+    Interpreter { names: &["node"], valued: "rC", text: "ep", module: "" },
+    Interpreter { names: &["ruby"], valued: "rICE", text: "e", module: "" },
+    Interpreter { names: &["perl"], valued: "I", text: "eE", module: "" },
+    Interpreter { names: &["lua"], valued: "l", text: "e", module: "" },
+    Interpreter { names: &["bash", "dash", "sh"], valued: "oO", text: "c", module: "" },
+];
+/// Long options that the next word belongs to.
+const WITH_WORD: [&str; 3] = ["--require", "--import", "--check-hash-based-pycs"];
 
 /// The thread's own name. Of a thread with the name of an interpreter it is what that one runs: "teleop.py", "robot.teleop" of
 /// `python -m robot.teleop`.
 pub(super) fn of_thread(tid: i32, time_ns: u64, objects: &Objects) -> &str {
     let comm = objects.comm(tid, time_ns).filter(|comm| !comm.is_empty()).unwrap_or("thread");
-    let script = || script(objects.command_line(tid));
-    Some(comm).filter(|comm| is_interpreter(comm)).and_then(|_| script()).unwrap_or(comm)
+    let script = |of: &Interpreter| of.script(objects.command_line(tid, time_ns));
+    Interpreter::of(comm).and_then(script).unwrap_or(comm)
 }
 
-/// Whether it is one of them, whatever its version: "python3.11".
-fn is_interpreter(comm: &str) -> bool {
-    INTERPRETERS.contains(&comm.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
-}
-
-/// The name of the file, or of the module, that an interpreter runs; `None` of one that reads its program from elsewhere.
-fn script(command_line: &str) -> Option<&str> {
-    let mut words = command_line.split(' ').skip(1);
-    while let Some(word) = words.next() {
-        // Of letters in one word the last one may have a word of its own.
-        match word.strip_prefix('-') {
-            None => return word.rsplit('/').next().filter(|name| !name.is_empty()),
-            // A C++ node of that name.
-            Some("-ros-args") => return None,
-            Some(_) if WITH_WORD.contains(&word) => _ = words.next(),
-            Some(letters) if letters.starts_with('-') => {}
-            Some(letters) if letters.ends_with('m') => return words.next(),
-            Some(letters) if letters.is_empty() || letters.ends_with(['c', 'e', 'p']) => return None,
-            Some(_) => {}
-        }
+impl Interpreter {
+    /// Whatever its version: "python3.11".
+    fn of(comm: &str) -> Option<&'static Interpreter> {
+        let name = comm.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        INTERPRETERS.iter().find(|one| one.names.contains(&name))
     }
-    None
+
+    /// The name of the file, or of the module, that it runs; `None` if it reads its program from elsewhere.
+    fn script<'a>(&self, command_line: &'a str) -> Option<&'a str> {
+        let mut words = command_line.split(' ').skip(1);
+        while let Some(word) = words.next() {
+            match word.strip_prefix('-') {
+                None => return word.rsplit('/').next().filter(|name| !name.is_empty()),
+                // Its program comes by its input, or it is a C++ node of that name.
+                Some("" | "-ros-args") => return None,
+                Some(_) if WITH_WORD.contains(&word) => _ = words.next(),
+                Some(letters) if letters.starts_with('-') => {}
+                Some(letters) => {
+                    let has_value = |c: char| [self.valued, self.text, self.module].iter().any(|all| all.contains(c));
+                    let Some(at) = letters.find(has_value) else { continue };
+                    let (option, value) =
+                        (&letters[at..at + 1], Some(&letters[at + 1..]).filter(|rest| !rest.is_empty()));
+                    if self.text.contains(option) {
+                        return None;
+                    }
+                    let value = value.or_else(|| words.next());
+                    if self.module.contains(option) {
+                        return value;
+                    }
+                }
+            }
+        }
+        None
+    }
 }
 
 /// The timer of a loop that has one: "timer 20 ms".
@@ -176,24 +206,28 @@ mod tests {
 
     #[test]
     fn an_interpreter_is_named_for_what_it_runs() {
-        for (command_line, name) in [
-            ("/usr/bin/python3 teleop.py --arm left", Some("teleop.py")),
-            ("python -u -X dev /opt/robot/teleop.py", Some("teleop.py")),
-            ("python -m robot.teleop --arm left", Some("robot.teleop")),
-            ("node --require ./trace.js --expose-gc robot/bridge.js", Some("bridge.js")),
-            ("node --ros-args --params-file arm.yaml", None),
-            ("bash -e -x start.sh", None),
-            ("python -Im robot.teleop", Some("robot.teleop")),
-            ("python -c import time; time.sleep(9)", None),
-            ("bash -lc sleep 9; ./robot", None),
-            ("python -", None),
-            ("python", None),
-            ("", None),
+        for (comm, command_line, name) in [
+            ("python3", "/usr/bin/python3 teleop.py --arm left", Some("teleop.py")),
+            ("python", "python -u -X dev /opt/robot/teleop.py", Some("teleop.py")),
+            ("python3.11", "python3.11 -Wignore teleop.py", Some("teleop.py")),
+            ("python", "python -m robot.teleop --arm left", Some("robot.teleop")),
+            ("python", "python -Im robot.teleop", Some("robot.teleop")),
+            ("python", "python -c import time; time.sleep(9)", None),
+            ("python", "python -", None),
+            ("python", "python", None),
+            ("python", "", None),
+            ("node", "node --require ./trace.js --expose-gc robot/bridge.js", Some("bridge.js")),
+            ("node", "node --ros-args --params-file arm.yaml", None),
+            ("node", "node -r ./trace.js bridge.js", Some("bridge.js")),
+            ("bash", "bash -e -x start.sh", Some("start.sh")),
+            ("bash", "bash -eo pipefail start.sh", Some("start.sh")),
+            ("bash", "bash -lc sleep 9; ./robot", None),
+            ("perl", "perl -I lib -w arm.pl", Some("arm.pl")),
+            ("lua", "lua -l socket bot.lua", Some("bot.lua")),
         ] {
-            assert_eq!(script(command_line), name, "{command_line}");
+            assert_eq!(Interpreter::of(comm).unwrap().script(command_line), name, "{command_line}");
         }
-        let all = ["python", "python3", "python3.11", "node", "sh", "ctrl", "pythonic", "3"];
-        assert_eq!(all.map(is_interpreter), [true, true, true, true, true, false, false, false]);
+        assert!(["ctrl", "pythonic", "3", ""].iter().all(|comm| Interpreter::of(comm).is_none()));
     }
 
     #[test]

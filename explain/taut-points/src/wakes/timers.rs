@@ -1,6 +1,6 @@
 //! Timers of an event loop: its thread waits for the earliest one, for a time that it computes each time, and sockets wake it in
-//! between. What shows is when each wait was to end. A timer that is set again when it fires differs from others by that: a time
-//! after the activation that served it another one must begin, at the end of a wait or with what the thread does anyway.
+//! between. What is known is when each wait was to end. A timer that is set again once it has fired makes a new activation begin a fixed
+//! time after the one that served it: by the end of a wait, or with what the thread does anyway.
 
 use taut_timelines::Call;
 
@@ -14,14 +14,15 @@ use crate::route::LoopEvidence;
 
 /// Fewer activations show no timer.
 const LEAST: usize = 20;
-/// So many activations that must begin do.
+/// At least this share of the activations that are due begins.
 const KEPT: f64 = 0.9;
 /// How many standard deviations that is above what moments without a timer would do.
 const SIGNIFICANT: f64 = 6.0;
-/// So many activations of a timer are no other's: schedules may meet in each second moment, those that drift meet by chance.
+/// At least this share of a timer's activations is no other timer's. Schedules may meet in each second moment; those that drift meet by
+/// chance.
 const OWN_OF_SCHEDULE: f64 = 0.3;
 const OWN: f64 = 0.6;
-/// The timers that are found explain so many of the thread's waits that ended in time.
+/// At least this share of the thread's waits that ended in time is explained by the timers that are found.
 const EXPLAINED: f64 = 0.7;
 /// Timers of one thread.
 const MOST: usize = 8;
@@ -35,6 +36,7 @@ const KEEPS_SCHEDULE: f64 = 0.8;
 const LOOKED_AHEAD: usize = 16;
 /// Times are looked for in the first so many waits that ended in time …
 const SEARCHED: usize = 600;
+const SEARCHED_RUNS: usize = 20_000;
 /// … of so many that are between most activations and later ones, in so many steps each, and from so many activations on.
 const PEAKS: usize = 16;
 const STEPS: u32 = 40;
@@ -95,8 +97,10 @@ struct Timer {
     every: f64,
     /// Runs that it released.
     runs: Vec<usize>,
-    /// Activations that were to begin, and did not.
+    /// How often an activation was to begin, and did not.
     missed: usize,
+    /// Moments of a schedule without an activation: several where it was missed for long.
+    skipped: u64,
     /// In how much time all of them were looked for, ns.
     looked: f64,
 }
@@ -125,10 +129,10 @@ pub(super) fn of(worker: &Worker) -> Vec<Found> {
         let steps: Vec<f64> = timer.runs.windows(2).map(|pair| (start(pair[1]) - start(pair[0])) as f64).collect();
         let (evidence, Schedule { period_ns, skipped }) = match timer.again {
             Again::Schedule => {
-                (LoopEvidence::AbsoluteTimer, Schedule { period_ns: round as u64, skipped: timer.missed as u64 })
+                (LoopEvidence::AbsoluteTimer, Schedule { period_ns: round as u64, skipped: timer.skipped })
             }
             Again::Served => (
-                LoopEvidence::RestOfPeriod { asked_ns: round as u64 },
+                LoopEvidence::RelativeTimer { asked_ns: round as u64 },
                 Schedule { period_ns: middle(&steps) as u64, skipped: 0 },
             ),
         };
@@ -150,7 +154,7 @@ struct EventLoop {
 impl EventLoop {
     fn of(runs: Vec<Served>, rounding: Rounding) -> EventLoop {
         let timed: Vec<usize> = (0..runs.len()).filter(|at| runs[*at].expiry.is_some()).collect();
-        let searched = timed.get(SEARCHED).copied().unwrap_or(runs.len());
+        let searched = timed.get(SEARCHED).copied().unwrap_or(runs.len()).min(SEARCHED_RUNS);
         EventLoop { runs, timed, searched, rounding }
     }
 
@@ -218,7 +222,7 @@ impl EventLoop {
             }
         };
         let runs = &self.runs[..until];
-        let mut timer = Timer { again, every, runs: vec![first], missed: 0, looked: 0.0 };
+        let mut timer = Timer { again, every, runs: vec![first], missed: 0, skipped: 0, looked: 0.0 };
         let (mut at, mut due) = (first, since(&runs[first]));
         loop {
             due = (due.0 + every, due.1 + every);
@@ -243,7 +247,14 @@ impl EventLoop {
             } else {
                 timer.looked += latest - earliest;
                 timer.missed += 1;
-                due = since(run);
+                // Moments that went by until this run.
+                let more = ((run.start - due.0) / every - 1.0).max(0.0).floor();
+                timer.skipped += 1 + more as u64;
+                due = match again {
+                    // What a message began says nothing of the schedule.
+                    Again::Schedule if run.expiry.is_none() => (due.0 + more * every, due.1 + more * every),
+                    _ => since(run),
+                };
                 if timer.missed > LEAST.max(timer.runs.len()) {
                     return timer;
                 }

@@ -402,7 +402,7 @@ impl Trials {
                 }
             }
         }
-        // Of a plan of which nothing is left a trial would measure the program as it is.
+        // Without what it changes outside the program it is another remedy.
         let why = plan.outside.iter().find_map(|outside| self.why_refused(outside)).cloned();
         if let (true, Some(why)) = (applied.is_empty(), why) {
             self.put_back();
