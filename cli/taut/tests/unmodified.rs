@@ -294,7 +294,7 @@ fn coroutines_of_an_event_loop_are_loops_each() {
     let report = folder.record_whole(&["python3", "arm.py"], &names);
     for (name, least) in names.into_iter().zip([200, 80]) {
         let found = with_name(&report["loops"], name);
-        assert_eq!(found["evidence"], "rest_of_period", "{found}");
+        assert_eq!(found["evidence"], "relative_timer", "{found}");
         assert!(found["activations"].as_u64() > Some(least), "{found}");
         assert_eq!(found["activations"], found["release_latency"]["n"], "{found}");
     }
