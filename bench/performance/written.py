@@ -37,10 +37,9 @@ Load average {min(loads):.1f} to {max(loads):.1f}: what it is above 1 is other w
 - **Stamps**: `bench/stamp`, batches in turn on one CPU in thread CPU time; Python with its `for` loop.
 - **Analysis**: `bench/analysis`, synthetic recordings. Times are CPU time, user and system, of a program with one thread: on an idle
   machine it takes as long. The peer reads and decompresses the same file. Memory is the largest resident set. Why it is more than the
-  limit: no part is large. Of the instructions of a report (callgrind, November 2026), reading and decoding are 9 %, putting events in order and replaying
-  them 17 %, wakes 8 %, the ways of messages 28 %, dividing their waits 13 %, sums and predictions 12 %. A second thread that decodes
-  could save at most the 9 %. A fifth of the time is the kernel's, for memory that is touched for the first time; with huge pages it took
-  three times as long. 100 million events keep as much an event as 10 million: their timelines and each message's causes.
+  limit: no part is large. Most instructions (`valgrind --tool=callgrind`) are spent on the ways of messages and on replaying switches; a
+  second thread that reads and decodes could save a tenth. Huge pages made it slower. 100 million events keep as much an event as 10
+  million: their timelines and each message's causes.
 - **Recorder**: `bench/record`. A 1 kHz loop with 12 stamps a cycle, recorded and bare in turn; ratios of pairs with 95 % bootstrap
   intervals; the recorder's start and end are in its share. Bytes: a whole file without stamps by its kernel events. The events' cost is that of two threads that pass a byte to each other;
   *unread* is an ftrace buffer with the same events that is not read.
@@ -51,11 +50,9 @@ Load average {min(loads):.1f} to {max(loads):.1f}: what it is above 1 is other w
 - **ROS 2**: `bench/ros2`, a tracepoint of `libtaut_ros2.so` in a session, beside LTTng-UST's tracepoint with three fields in the run of
   the stamps: the wheels of ROS 2 have an older `liblttng-ust.so.0`.
 - **`taut top`**: `bench/top`, on a recording of the loop above at its full rate. An hour is longer than this run. Why it is more than the
-  limit: the analysis of the last seconds takes 1 % (it runs less often where it would take more), and following the file and drawing take
-  about as much.
-- **Binary**: why it is larger than the limit: three quarters of the code are taut's own, in crates of 0.1 to 2 MB, and none is of no use. A
-  sixth of the file are tables for unwinding; a program that aborts needs none, but a panic must put back what `taut tune` and `taut lab`
-  changed, and a hostile file must not end the program.
+  limit: the analysis of the last seconds may take 1 % of a CPU, and following the file and drawing come on top.
+- **Binary**: why it is larger than the limit: most of the code is taut's own, and no part is of no use. Tables for unwinding stay: a panic
+  must put back what `taut tune` and `taut lab` changed, and a hostile file must not end the program.
 
 The folders' own commands measure more, and for longer: [how we know](proof/README.md#cost-and-robustness).
 """
