@@ -201,6 +201,12 @@ mod tests {
             (120, exit, timer),
             (200, enter, device),
             (205, exit, device),
+            // Its exit was lost.
+            (300, enter, receive),
+            (310, enter, timer),
+            (320, exit, timer),
+            (330, enter, device),
+            (333, exit, device),
         ];
         let batch = KernelBatch {
             cpu: 1,
@@ -213,7 +219,7 @@ mod tests {
             arg2: vec![0; events.len()],
         };
         seen.record(&Record::Kernel(batch));
-        assert_eq!(seen.interrupts_ns(), &BTreeMap::from([(1, 15)]));
+        assert_eq!(seen.interrupts_ns(), &BTreeMap::from([(1, 18)]));
     }
 
     #[test]

@@ -466,6 +466,23 @@ mod tests {
     }
 
     #[test]
+    fn each_moment_that_went_by_during_a_stall_is_skipped() {
+        let run = |n: u64| {
+            let (expiry, busy) =
+                if n <= 150 { (n * 10, if n == 150 { 1_003.0 } else { 0.3 }) } else { ((n + 100) * 10, 0.3) };
+            let start = expiry as f64 * MS + 0.1 * MS;
+            Served { start, done: start + busy * MS, expiry: Some(expiry as f64 * MS) }
+        };
+        let timers = EventLoop::of((0..300).map(run).collect(), EXACT).timers();
+        let [(timer, _)] = &timers[..] else { panic!("{timers:?}") };
+        // The period is known to within a step of the search.
+        assert!(
+            timer.again == Again::Schedule && timer.missed == 1 && (99..=101).contains(&timer.skipped),
+            "{timer:?}"
+        );
+    }
+
+    #[test]
     fn waits_for_other_times_are_no_timer() {
         // Each for a time of its own, as a server's between random requests.
         for (mean, rounding) in [(4.0, WHOLE_MS), (20.0, WHOLE_MS), (4.0, EXACT), (20.0, EXACT)] {
