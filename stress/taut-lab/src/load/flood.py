@@ -25,7 +25,7 @@ FORGIVEN_S = 0.1
 # How long writers may look for the readers before the flood begins without them; the count says so.
 MATCH_S = 8.0
 # How often a writer asks who listens.
-ASKED_S = 0.5
+ASKED_S = 0.1
 PR_SET_PDEATHSIG = 1
 
 
