@@ -22,9 +22,19 @@ pub fn ask() -> Asked {
     Asked { git_revision: git_revision(), realtime: realtime::stated() }
 }
 
-/// Facts of this machine and this run.
-pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, asked: Asked) -> Info {
-    let (start_monotonic_ns, start_realtime_ns) = (monotonic_ns(), realtime_ns());
+/// CLOCK_MONOTONIC and CLOCK_REALTIME, ns.
+pub fn now() -> (u64, u64) {
+    (monotonic_ns(), realtime_ns())
+}
+
+/// Facts of this machine and this run, which began at that moment of [`now`].
+pub fn gather(
+    command: Vec<String>,
+    taut_version: &str,
+    kernel: &Chosen,
+    asked: Asked,
+    (start_monotonic_ns, start_realtime_ns): (u64, u64),
+) -> Info {
     let cpuinfo = line("/proc/cpuinfo");
     let of_cpuinfo = |key: &str| {
         let found = cpuinfo.lines().find(|l| l.starts_with(key)).and_then(|l| l.split_once(':'));

@@ -461,6 +461,8 @@ impl Recording {
         open_many_files();
         // Git reads files while the kernel lets us wait for its rings: each takes a tenth of a second.
         let asked = std::thread::Builder::new().spawn(info::ask).ok();
+        // What runs already has events from now on, and none may be of before the start. A command is held until all is ready.
+        let runs_already = matches!(options.target, Target::Pid(_) | Target::System).then(info::now);
         let chosen = kernel::start(&wanted)?;
         let profiler = match options.profile {
             Some(profile) => {
@@ -475,6 +477,7 @@ impl Recording {
             &options.taut_version,
             &chosen,
             asked.and_then(|asked| asked.join().ok()).unwrap_or_default(),
+            runs_already.unwrap_or_else(info::now),
         );
         info.host = options.host_name.clone().unwrap_or(info.host);
         info.facts.extend(options.profile.map(|profile| ("profile".to_owned(), profile.to_string())));
