@@ -54,7 +54,8 @@ impl Bare {
         // Whether in a callback.
         let mut taken: HashMap<(i32, u64), bool> = HashMap::default();
         // Callbacks that run, of one thread after the other, with what was taken in each.
-        let (mut stack, mut of): (Vec<(u64, Vec<(i32, u64)>)>, Option<u32>) = (Vec::new(), None);
+        let mut stack: Vec<(u64, Vec<(i32, u64)>)> = Vec::new();
+        let mut of: Option<u32> = None;
         events.by_thread(&mut |thread, pid, event, handle, args| {
             if of.replace(thread) != Some(thread) {
                 stack.clear();

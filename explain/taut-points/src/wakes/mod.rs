@@ -267,19 +267,18 @@ impl Names {
             cut(&name, NAME_BYTES - number.len()) + &number
         };
         let threads = NamedThreads::of(workers, found, scene);
-        let without_timers = threads.without_timers();
-        for at in 0..workers.len() {
+        for (at, without_timer) in threads.without_timers().into_iter().enumerate() {
             let comm = threads.comms[at];
             let mut default = None;
             for (mode, (_, found)) in (1..).zip(found.iter().filter(|(of, _)| *of == at)) {
                 let name = match names::of_timer(found) {
                     Some(timer) => unique(format!("{comm} {timer}")),
-                    None => default.insert(unique(without_timers[at].clone())).clone(),
+                    None => default.insert(unique(without_timer.clone())).clone(),
                 };
                 names.loops.push(name.clone());
                 names.stations.insert((at as u32, mode), name);
             }
-            let default = default.unwrap_or_else(|| unique(without_timers[at].clone()));
+            let default = default.unwrap_or_else(|| unique(without_timer));
             names.stations.insert((at as u32, 0), default);
             names.comms.push(cut(comm, NAME_BYTES / 2));
         }
