@@ -82,7 +82,7 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
     keep(file, path).with_context(cannot)
 }
 
-/// Fails where [`file`] would: to be asked before work whose result goes to `path`.
+/// Fails where [`file`] would. For long work to call before it begins.
 pub fn is_possible(path: &Path) -> Result<()> {
     let target = behind(path);
     if path == Path::new("-") || is_device(&target) {

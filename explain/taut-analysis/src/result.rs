@@ -329,6 +329,13 @@ pub struct Outcomes {
     pub last_seen: Vec<LastSeen>,
 }
 
+impl Outcomes {
+    /// Messages that were dropped, whatever the reason.
+    pub fn all_dropped(&self) -> u64 {
+        self.dropped.iter().map(|(_, n)| n).sum()
+    }
+}
+
 /// Messages that ended early in one way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LastSeen {

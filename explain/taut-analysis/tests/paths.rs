@@ -246,7 +246,7 @@ fn a_loop_that_sleeps_until_moments_is_late_from_these_on() {
     let worst = &starts.worst[0];
     assert_eq!((worst.id, worst.intended_ns + began_ns, worst.late_ns), (10, 100_000 * US, 3_002 * US));
     assert_eq!((worst.pieces[0].cause, worst.pieces[0].detail.as_str()), (Cause::Wakeup, "by hog/30"));
-    // Of a start whose moment is not recorded it is not known that a period is missing.
+    // A start without a recorded moment is no missing period.
     let mut lossy = scene.clone();
     lossy
         .events

@@ -91,7 +91,7 @@ fn point_names(chain: &Chain) -> Vec<&str> {
 
 fn balance(chain: &Chain) -> u64 {
     let o = &chain.outcomes;
-    o.applied + o.in_flight + o.dropped.iter().map(|(_, n)| n).sum::<u64>() + o.unexplained
+    o.applied + o.in_flight + o.all_dropped() + o.unexplained
 }
 
 /// The source report: 3021 commands at 50 Hz, the first of 46.8 ms, 869 written, the rest refused.

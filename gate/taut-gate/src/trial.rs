@@ -276,7 +276,7 @@ impl Trial {
         let (total, own) = (way(|s| s.total_ns), way(|s| s.total_ns - s.machine_ns));
         let info = &analysis.info;
         let outcomes = &chain.outcomes;
-        let lost: u64 = outcomes.dropped.iter().map(|(_, n)| n).sum::<u64>() + outcomes.unexplained;
+        let lost = outcomes.all_dropped() + outcomes.unexplained;
         let ended = outcomes.applied + outcomes.ended_early + lost;
         let over = |times: &[u64]| {
             let deadline = chain.deadline_ns?;

@@ -317,7 +317,7 @@ fn beginning(remedy: &str) -> &str {
 
 fn ended(chain: &Chain) -> Option<String> {
     let outcomes = &chain.outcomes;
-    let dropped: u64 = outcomes.dropped.iter().map(|(_, n)| n).sum();
+    let dropped = outcomes.all_dropped();
     let vanished = match outcomes.unexplained {
         0 => None,
         n => Some(format!("{} of {} messages vanished without a reason.", count(n), count(chain.messages))),

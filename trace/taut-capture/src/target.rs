@@ -154,7 +154,7 @@ pub fn session_of(pid: i32, said: Option<&Path>) -> Result<Option<PathBuf>, Erro
     }
     let until = Instant::now() + EXECS_WITHIN;
     let session = loop {
-        // Asked before the environment: a program that begins in between is asked again.
+        // Read before the environment: of a program that starts in between it is read again.
         let is_starting = proc::is_starting(pid);
         let session = proc::environment(pid, "TAUT_SESSION").map_err(|source| match proc::is_gone(&source) {
             true => Error::NoProcess { pid },

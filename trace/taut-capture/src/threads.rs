@@ -168,7 +168,7 @@ mod tests {
         assert!(told(&mut threads, thread(10, 1, "robot", true)));
         assert!(told(&mut threads, thread(10, 2, "robot", true)));
         threads.notice(&events(&[(KernelEvent::SchedExec, 10, 0)]));
-        assert!(told(&mut threads, thread(10, 2, "robot", true)), "its command line is another");
+        assert!(told(&mut threads, thread(10, 2, "robot", true)), "its command line has changed");
         assert!(!told(&mut threads, thread(10, 2, "robot", true)));
         assert_eq!(threads.recorded(), 2);
     }

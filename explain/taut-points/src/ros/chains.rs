@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use foldhash::HashMap;
 
-use super::system::{Of, System, Topic, TopicKind};
+use super::system::{Of, OnTake, System, Topic, TopicKind};
 
 /// Chains that begin at one place, and all.
 const MOST_OF_ROOT: usize = 64;
@@ -132,7 +132,8 @@ impl Chains {
             let name = of.map_or(String::new(), |of| of.name.clone());
             let (mut receive, mut take, mut start) = (0, 0, 0);
             // What another callback takes goes on in that one, which began before.
-            let is_read = |callback: Option<u32>| callback.is_some_and(|of| system.is_read_by_others(of));
+            let is_read =
+                |callback: Option<u32>| callback.is_some_and(|of| system.on_take_is(of, OnTake::IsReadByOthers));
             let is_begun = *entry == Entry::Used && is_read(draft[at - 1].0);
             if let (Entry::Taken, Some(of)) = (entry, of)
                 && let Of::Topic(topic, _) = of.of

@@ -345,11 +345,11 @@ impl<'a> Flow<'a> {
                 if let Some(callback) = system.subscriber_at.at((process, handle), time_ns)
                     && args[1] != 0
                 {
-                    if system.on_take.get(callback) == Some(&OnTake::Begins) {
+                    if system.on_take_is(*callback, OnTake::Begins) {
                         self.end_answer(thread, time_ns);
                     }
                     let stamp = args[1] as i64;
-                    if system.is_read_by_others(*callback) {
+                    if system.on_take_is(*callback, OnTake::IsReadByOthers) {
                         self.arrive(thread, *callback, time_ns, self.by_stamp(stamp));
                         self.of(thread).read = Some((*callback, time_ns));
                     } else if system.have_buffers.contains(callback) {
@@ -617,7 +617,7 @@ impl<'a> Flow<'a> {
     /// What was taken without a callback was taken by hand, in the callback that runs; or a task will run with it.
     fn close_arrived(&mut self, thread: u32, time_ns: u64) {
         let Some(mut arrived) = self.of(thread).arrived.take() else { return };
-        if self.system.on_take.get(&arrived.callback) == Some(&OnTake::RunsAsTask) {
+        if self.system.on_take_is(arrived.callback, OnTake::RunsAsTask) {
             let aside = self.aside.entry((self.events.pid(thread), arrived.callback)).or_default();
             aside.push_back(arrived);
             if aside.len() <= MOST_NESTED {
@@ -633,7 +633,7 @@ impl<'a> Flow<'a> {
 
     /// A callback begins with what the thread just took, where no event will report it.
     fn begin_at_take(&mut self, thread: u32, callback: Option<u32>, time_ns: u64) {
-        let callback = callback.filter(|callback| self.system.on_take.get(callback) == Some(&OnTake::Begins));
+        let callback = callback.filter(|callback| self.system.on_take_is(*callback, OnTake::Begins));
         self.of(thread).pending = callback.map(|callback| (callback, time_ns));
     }
 

@@ -204,7 +204,7 @@ impl Naming<'_> {
             _ => None,
         };
         let on_take = if self.seen.is_read(process, other) { OnTake::IsReadByOthers } else { OnTake::Begins };
-        self.system.on_take.extend(callback.map(|callback| (callback, on_take)));
+        self.system.set_on_take(callback, on_take);
     }
 
     fn buffer(&self, object: &RosObject) -> Option<u32> {
@@ -293,12 +293,12 @@ impl Naming<'_> {
                         };
                         let of = Of::Topic(self.topic(topic, TopicKind::Messages), *depth);
                         let callback = self.callback(object, entity, Callback { name, node, of, group });
-                        self.system.on_take.insert(callback, OnTake::RunsAsTask);
+                        self.system.set_on_take(Some(callback), OnTake::RunsAsTask);
                         self.of_subscription.add((process, entity), time_ns, callback);
                     }
                     Some(entity) => {
                         let callback = self.service(object, entity, &node, name, group);
-                        self.system.on_take.extend(callback.map(|callback| (callback, OnTake::RunsAsTask)));
+                        self.system.set_on_take(callback, OnTake::RunsAsTask);
                     }
                     None if self.seen.scheduled.contains(&key) => {
                         let of = Of::Topic(self.topic(&name, TopicKind::Runs), 0);

@@ -368,7 +368,7 @@ impl Seen {
         }
         for (address, time_ns) in &self.coroutines {
             let callback = system.callback_at.at(*address, *time_ns).copied();
-            system.on_take.extend(callback.map(|callback| (callback, OnTake::RunsAsTask)));
+            system.set_on_take(callback, OnTake::RunsAsTask);
         }
         for ((process, one, other), time_ns) in &self.at_once {
             let group = |address| {

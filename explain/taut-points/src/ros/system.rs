@@ -118,7 +118,7 @@ pub(super) struct Publisher {
     pub topic: u32,
 }
 
-/// What follows from a take for a callback whose run no event reports right after it.
+/// What follows from a take for a callback, where no event reports its run right after the take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnTake {
     /// Of an action or a coroutine: an executor may take more before it runs the callback with what it took.
@@ -210,22 +210,22 @@ impl System {
         circle.is_some() && self.led_to(publisher).any(|next| self.circles.get(&next) == circle)
     }
 
-    /// The callbacks that lead to each other, by topics: these are places, too, so that the ways are as many as the trace has.
+    /// The callbacks that lead to each other. Topics are nodes of the graph, too, so that it has no more edges than the trace has pairs.
     fn circles(&self) -> HashMap<u32, u32> {
         let callbacks = self.publishes.len() as u32;
         let topics_of = |publishers: &BTreeSet<u32>| {
             let topics: BTreeSet<u32> = publishers.iter().map(|one| self.publishers[*one as usize].topic).collect();
             topics.into_iter().map(|topic| callbacks + topic).collect::<Vec<u32>>()
         };
-        let mut ways: Vec<Vec<u32>> = self.publishes.iter().map(topics_of).collect();
-        ways.extend((0..).zip(&self.takers).map(|(topic, takers)| match self.is_followed(topic) {
+        let mut edges: Vec<Vec<u32>> = self.publishes.iter().map(topics_of).collect();
+        edges.extend((0..).zip(&self.takers).map(|(topic, takers)| match self.is_followed(topic) {
             true => takers.iter().copied().collect(),
             false => Vec::new(),
         }));
         let mut circles = HashMap::default();
-        for mut circle in strongly_connected(&ways) {
-            circle.retain(|place| *place < callbacks);
-            // What a callback sends to itself alone is no way by others.
+        for mut circle in strongly_connected(&edges) {
+            circle.retain(|node| *node < callbacks);
+            // A callback that sends to itself alone is no circle.
             if let [first, _, ..] = circle[..] {
                 circles.extend(circle.into_iter().map(|callback| (callback, first)));
             }
@@ -233,9 +233,14 @@ impl System {
         circles
     }
 
-    /// Whether other callbacks take its messages.
-    pub fn is_read_by_others(&self, callback: u32) -> bool {
-        self.on_take.get(&callback) == Some(&OnTake::IsReadByOthers)
+    /// Whether that follows from a take for this callback.
+    pub fn on_take_is(&self, callback: u32, what: OnTake) -> bool {
+        self.on_take.get(&callback) == Some(&what)
+    }
+
+    /// Notes what follows from a take for a callback, if there is one.
+    pub fn set_on_take(&mut self, callback: Option<u32>, what: OnTake) {
+        self.on_take.extend(callback.map(|callback| (callback, what)));
     }
 
     /// Whether messages of the topic are followed.
@@ -251,16 +256,16 @@ impl System {
     }
 }
 
-/// Kosaraju's algorithm (M. Sharir, Computers & Mathematics with Applications 7, 1981): sets of places that lead to each other.
-fn strongly_connected(ways: &[Vec<u32>]) -> Vec<Vec<u32>> {
-    let mut back = vec![Vec::new(); ways.len()];
-    for (from, to) in (0..).zip(ways).flat_map(|(from, all)| all.iter().map(move |to| (from, *to))) {
+/// Kosaraju's algorithm (M. Sharir, Computers & Mathematics with Applications 7, 1981): sets of nodes that lead to each other.
+fn strongly_connected(edges: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let mut back = vec![Vec::new(); edges.len()];
+    for (from, to) in (0..).zip(edges).flat_map(|(from, all)| all.iter().map(move |to| (from, *to))) {
         back[to as usize].push(from);
     }
-    let mut left: Vec<u32> = Vec::with_capacity(ways.len());
-    let mut is_seen = vec![false; ways.len()];
-    for first in 0..ways.len() as u32 {
-        depth_first(first, ways, &mut is_seen, &mut left);
+    let mut left: Vec<u32> = Vec::with_capacity(edges.len());
+    let mut is_seen = vec![false; edges.len()];
+    for first in 0..edges.len() as u32 {
+        depth_first(first, edges, &mut is_seen, &mut left);
     }
     is_seen.fill(false);
     let set = |last: u32| {
@@ -271,23 +276,23 @@ fn strongly_connected(ways: &[Vec<u32>]) -> Vec<Vec<u32>> {
     left.into_iter().rev().map(set).collect()
 }
 
-/// Adds the places that a way leads to from there, and were not seen before, in the order in which they are left.
-fn depth_first(first: u32, ways: &[Vec<u32>], is_seen: &mut [bool], left: &mut Vec<u32>) {
+/// Adds the nodes that can be reached from there and were not seen before, in the order in which they are left.
+fn depth_first(first: u32, edges: &[Vec<u32>], is_seen: &mut [bool], left: &mut Vec<u32>) {
     let mut path = Vec::new();
-    let mut enter = |place: u32, path: &mut Vec<(u32, usize)>| {
-        if !std::mem::replace(&mut is_seen[place as usize], true) {
-            path.push((place, 0));
+    let mut enter = |node: u32, path: &mut Vec<(u32, usize)>| {
+        if !std::mem::replace(&mut is_seen[node as usize], true) {
+            path.push((node, 0));
         }
     };
     enter(first, &mut path);
-    while let Some((place, tried)) = path.last_mut() {
-        match ways[*place as usize].get(*tried) {
+    while let Some((node, tried)) = path.last_mut() {
+        match edges[*node as usize].get(*tried) {
             Some(next) => {
                 *tried += 1;
                 enter(*next, &mut path);
             }
             None => {
-                left.push(*place);
+                left.push(*node);
                 path.pop();
             }
         }

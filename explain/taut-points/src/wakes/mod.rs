@@ -233,7 +233,7 @@ fn as_loop(worker: &Worker, found: &Found, name: String, timeline: Option<&Timel
     }
 }
 
-/// Releases of a schedule between two that are known in whose period events of the thread were lost: whether it started is not known.
+/// Releases of a schedule between two known ones, in periods in which events of the thread were lost: it is unknown if it started.
 fn unseen(timeline: &Timeline, (from_ns, to_ns): (u64, u64), period_ns: u64) -> u64 {
     // The known ones are number 0 and the one behind the last. By arithmetic: a thread may sleep for millions of periods.
     let last = to_ns.saturating_sub(from_ns + period_ns / 2) / period_ns;

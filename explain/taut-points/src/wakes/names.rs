@@ -11,15 +11,15 @@ const CHOSEN_PORTS: u16 = 32_768;
 /// So many runs are looked at for what is read after a poll.
 const LOOKED_AT: usize = 200;
 
-/// A program whose threads have its name where they gave themselves none: which one it is says the file that it runs.
+/// Threads of an interpreter have its name unless they set one: they are named for the file that it runs.
 struct Interpreter {
     /// Without its version.
     names: &'static [&'static str],
     /// Letters of options that have a value, in the same word or the next one.
     valued: &'static str,
-    /// Of those after which there is no file: the program is the option's value.
+    /// Options that have the program as their value: no file follows.
     text: &'static str,
-    /// Of the one whose value is a module.
+    /// The option that runs a module.
     module: &'static str,
 }
 

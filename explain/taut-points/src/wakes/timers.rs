@@ -145,8 +145,9 @@ pub(super) fn of(worker: &Worker) -> Vec<Found> {
 
 struct EventLoop {
     runs: Vec<Served>,
-    /// Those whose wait ended in time, and the first of them that times are looked for in.
+    /// Runs that began because their wait's time was over.
     timed: Vec<usize>,
+    /// The search for times ends with this run.
     searched: usize,
     rounding: Rounding,
 }

@@ -188,7 +188,7 @@ fn compared(name: String, found: &[(usize, &Chain)]) -> Compared {
             p50_ratio: ratio(d.p50_ns, first.p50_ns),
             p99_ratio: ratio(d.p99_ns, first.p99_ns),
             applied: outcomes.applied,
-            dropped: outcomes.dropped.iter().map(|(_, n)| n).sum(),
+            dropped: outcomes.all_dropped(),
             silent,
             ended_early: outcomes.ended_early,
             in_flight: outcomes.in_flight,

@@ -51,7 +51,7 @@ impl View<'_> {
         if matches!(self, View::Report) { Show::Always } else { Show::Page }
     }
 
-    /// Whether messages or hypotheses are asked for: of every chain that has them.
+    /// Whether messages or hypotheses are asked for: then each chain that has them is shown.
     fn is_asked(self) -> bool {
         matches!(self, View::Explanation(asked) if asked.hypotheses || !asked.messages.is_empty())
     }

@@ -108,10 +108,7 @@ impl Line<'_> {
 
     fn lost(self) -> Option<u64> {
         match self {
-            Line::Chain(Chain { outcomes, .. }) => {
-                let dropped: u64 = outcomes.dropped.iter().map(|(_, n)| n).sum();
-                Some(dropped + outcomes.lost + outcomes.unexplained)
-            }
+            Line::Chain(Chain { outcomes, .. }) => Some(outcomes.all_dropped() + outcomes.lost + outcomes.unexplained),
             Line::Loop(of) => of.skipped,
         }
     }

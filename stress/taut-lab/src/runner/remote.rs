@@ -130,7 +130,7 @@ impl Remote {
 }
 
 impl Drop for Remote {
-    /// Where nobody did it before, as after a failure.
+    /// After a failure, when the folder was not removed before.
     fn drop(&mut self) {
         let _ = self.remove_folder();
     }
