@@ -105,7 +105,9 @@ impl Analyzer {
         let context = Context { points: &points, objects: &objects, start_ns, end_ns, holes };
         let mut totals = totals(&counts, &context);
         (totals.clock_error_ns, totals.file_bytes) = (clock_error_ns, file_bytes);
-        (totals.lost_kernel_stretches, totals.lost_kernel_ns) = timelines.lost();
+        let missing = timelines.missing();
+        totals.lost_kernel_stretches = missing.len() as u64;
+        totals.lost_kernel_ns = missing.iter().map(|(from, to)| to - from).sum();
         totals.lost_telemetry = self.telemetry.lost_messages();
         totals.trips = trips(&linked, &context);
         let signals = signals_of(&mut linked, &context);

@@ -315,8 +315,14 @@ impl Prediction {
     /// The gain that is sure: that of the worse end of the interval, as a share (0..1). Not above 0 where the interval holds the quantile
     /// as measured.
     pub fn sure_gain(&self) -> f64 {
-        let of = self.quantiles.iter().find(|of| Some(of.quantile) == self.gain_quantile);
-        of.map_or(self.gain, |of| 1.0 - of.interval_ns.1 as f64 / of.before_ns.max(1) as f64)
+        self.interval_of_gain().map_or(self.gain, |(worse, _)| worse)
+    }
+
+    /// The gain at the worse and at the better end of the interval, as shares (up to 1).
+    pub fn interval_of_gain(&self) -> Option<(f64, f64)> {
+        let of = self.quantiles.iter().find(|of| Some(of.quantile) == self.gain_quantile)?;
+        let gain = |ns: u64| 1.0 - ns as f64 / of.before_ns.max(1) as f64;
+        Some((gain(of.interval_ns.1), gain(of.interval_ns.0)))
     }
 
     /// Whether it gains for sure.

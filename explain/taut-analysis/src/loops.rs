@@ -6,9 +6,12 @@ use taut_points::{Activation, LoopEvidence, PointId, RouteKind, Spans};
 use taut_stats::Distribution;
 
 use crate::{
-    Cause, Chain, Loop, LoopFound, Party, WakingThread, context::Context, explain, figures, line::ChainLine,
-    messages::Messages, options::ExplainOptions, walk::Walker,
+    Cause, Chain, Loop, LoopFound, Party, SourceKind, Starts, WakingThread, context::Context, explain, figures,
+    line::ChainLine, messages::Messages, options::ExplainOptions, walk::Walker,
 };
+
+/// Two periods are the same within one of so many parts.
+const SAME_PERIOD: u64 = 100;
 
 /// The figures of all loops.
 #[expect(clippy::too_many_arguments, reason = "what is looked at, and what is looked with")]
@@ -22,9 +25,10 @@ pub(crate) fn of<'a>(
     walker: &mut Walker<'a>,
     wanted: &ExplainOptions,
 ) -> Vec<Loop> {
+    let missing = walker.timelines.missing();
     let mut all = Vec::new();
     for (at, found) in loops.iter().enumerate() {
-        let mut one = figures_of(found, context);
+        let mut one = figures_of(found, context, &missing);
         one.priority = walker.timelines.threads.get(&found.thread).and_then(|timeline| timeline.priority);
         let line = lines.iter().position(|line| line.kind == Some(RouteKind::Loop(at)));
         match line {
@@ -33,6 +37,9 @@ pub(crate) fn of<'a>(
                 late_starts(&mut one, &lines[line], spans[line], messages, context, walker);
             }
             _ => one.chain = chain_of(&one.thread, chains),
+        }
+        if is_ros_timer(&one, chains) {
+            (one.overruns, one.skipped) = (None, None);
         }
         all.push(one);
     }
@@ -58,11 +65,27 @@ fn chain_of(thread: &str, chains: &[Chain]) -> Option<String> {
     most.map(|chain| chain.name.clone())
 }
 
-fn figures_of(of: &taut_points::Loop, context: &Context<'_>) -> Loop {
+/// Whether an executor of ROS 2 serves that timer: it calls a late one without a wait, so that a release without a start is no loss. The
+/// timer's chain has what was lost.
+fn is_ros_timer(of: &Loop, chains: &[Chain]) -> bool {
+    let is_period = |starts: &Starts| starts.period_ns.abs_diff(of.period_ns) <= of.period_ns / SAME_PERIOD;
+    let begins = |chain: &Chain| chain.points.iter().take(2).any(|point| point.threads.contains(&of.thread));
+    chains
+        .iter()
+        .any(|chain| chain.source == SourceKind::Ros && chain.starts.as_ref().is_some_and(is_period) && begins(chain))
+}
+
+fn figures_of(of: &taut_points::Loop, context: &Context<'_>, missing: &[(u64, u64)]) -> Loop {
     let all = &of.activations;
     let is_relative = matches!(of.evidence, LoopEvidence::RelativeTimer { .. });
     let known = |one: &Activation| one.release_ns.unwrap_or(one.start_ns);
-    let periods: Vec<u64> = all.windows(2).map(|pair| pair[1].start_ns.saturating_sub(pair[0].start_ns)).collect();
+    // Where events are missing an activation may be.
+    let is_whole = |pair: &&[Activation]| {
+        let next = missing.partition_point(|(_, until_ns)| *until_ns <= pair[0].start_ns);
+        missing.get(next).is_none_or(|(from_ns, _)| *from_ns >= pair[1].start_ns)
+    };
+    let pairs = all.windows(2).filter(is_whole);
+    let periods: Vec<u64> = pairs.map(|pair| pair[1].start_ns.saturating_sub(pair[0].start_ns)).collect();
     let jitter: Vec<u64> = periods.iter().map(|period| period.abs_diff(of.period_ns)).collect();
     let latency: Vec<u64> = all.iter().filter_map(|one| Some(one.start_ns.saturating_sub(one.release_ns?))).collect();
     let response: Vec<u64> = all.iter().map(|one| one.done_ns.saturating_sub(known(one))).collect();
@@ -80,7 +103,7 @@ fn figures_of(of: &taut_points::Loop, context: &Context<'_>) -> Loop {
         }
         _ => all.windows(2).filter(is_busy).count() as u64,
     };
-    let active_ns = all.last().zip(all.first()).map_or(0, |(last, first)| last.start_ns - first.start_ns);
+    let active_ns: u64 = periods.iter().sum();
     Loop {
         rate_hz: (active_ns > 0).then(|| periods.len() as f64 * 1e9 / active_ns as f64),
         name: of.name.clone(),
@@ -153,5 +176,31 @@ fn late_starts<'a>(
             true => holder.clone().unwrap_or_default(),
             false => explained.named(&share.detail),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Point;
+
+    #[test]
+    fn a_timer_that_an_executor_serves_has_its_losses_in_its_chain() {
+        let of = |thread: &str, period_ns| Loop { thread: thread.into(), period_ns, ..Loop::default() };
+        let point = Point { name: "/camera timer 33 ms".into(), threads: vec!["python/7".into()], ..Point::default() };
+        let mut chain = Chain {
+            source: SourceKind::Ros,
+            starts: Some(Starts { period_ns: 33_000_000, ..Starts::default() }),
+            points: vec![point],
+            ..Chain::default()
+        };
+        assert!(is_ros_timer(&of("python/7", 33_100_000), std::slice::from_ref(&chain)));
+        assert!(
+            !is_ros_timer(&of("python/7", 20_000_000), std::slice::from_ref(&chain)),
+            "another timer of its thread"
+        );
+        assert!(!is_ros_timer(&of("python/8", 33_000_000), std::slice::from_ref(&chain)), "another thread's");
+        chain.source = SourceKind::Stamps;
+        assert!(!is_ros_timer(&of("python/7", 33_000_000), &[chain]), "a loop that stamps counts its releases");
     }
 }

@@ -6,6 +6,8 @@ use crate::{Cause, CauseShare, Chain, Contribution, Explained, Recommendation, l
 
 /// Unknown time below this share of the excess gets no recommendation.
 const SHARE_MIN: f64 = 0.05;
+/// The scheduler's priorities from here on are normal ones.
+const NORMAL_MIN: i16 = 100;
 /// A reason that drops less than this share of the messages is no finding.
 const DROPPED_MIN: f64 = 0.01;
 
@@ -17,11 +19,26 @@ struct Rule {
     cause: Cause,
     /// The detail must contain this.
     detail: &'static str,
+    when: When,
     remedy: &'static str,
 }
 
+/// What else a rule needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum When {
+    Always,
+    /// The thread that the cause made late has a real-time priority, or a deadline.
+    IsRealTime,
+    /// The executor was busy with the callback that the message waited for: with an earlier message.
+    IsOwnCallback,
+}
+
 const fn rule(cause: Cause, detail: &'static str, remedy: &'static str) -> Rule {
-    Rule { cause, detail, remedy }
+    Rule { cause, detail, when: When::Always, remedy }
+}
+
+const fn rule_when(cause: Cause, when: When, remedy: &'static str) -> Rule {
+    Rule { cause, detail: "", when, remedy }
 }
 
 /// The first rule that fits counts: special ones stand before general ones.
@@ -38,12 +55,26 @@ const RULES: &[Rule] = &[
         "hold the lock for a shorter time: copy the data under it and do the work, the I/O and the sleep outside; where one side \
          must never wait, use a priority-inheritance mutex or a depth-1 mailbox",
     ),
+    rule_when(
+        Cause::Preempted,
+        When::IsRealTime,
+        "give the loop's thread a CPU of its own (taskset, cpuset, isolcpus), or move what took its CPU to another one: it has a \
+         real-time priority already",
+    ),
     rule(
         Cause::Preempted,
         "",
         "give the loop's thread a real-time priority (chrt -f 50) or a CPU of its own (taskset, cpuset, isolcpus), and \
          move the thread that took its CPU to another one",
     ),
+    Rule {
+        cause: Cause::Wakeup,
+        detail: "by ",
+        when: When::IsRealTime,
+        remedy: "keep what held its CPU off that CPU (taskset, cpuset, isolcpus): the loop's thread has a real-time priority already. A \
+                 thread without one was inside the kernel then, or had the 5 % that the kernel keeps for such threads where others \
+                 with real-time priorities fill a CPU (sched_rt_runtime_us)",
+    },
     rule(
         Cause::Wakeup,
         "by ",
@@ -76,6 +107,11 @@ const RULES: &[Rule] = &[
         "",
         "make what the thread does for every message shorter, spread it over threads, send less often, or let only the newest \
          message wait (a mailbox of depth 1): it is too much load",
+    ),
+    rule_when(
+        Cause::Executor,
+        When::IsOwnCallback,
+        "make that callback shorter, or remove what delays it, or let fewer messages come: it was still busy with the message before",
     ),
     rule(
         Cause::Executor,
@@ -153,8 +189,15 @@ const REMEDIES_OF_DROPS: &[(&str, &str)] = &[
 ];
 const REMEDY_OF_A_RULE: &str = "check whether the rule is meant to reject them, and what makes them so";
 
+/// The thread that a cause made late.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LateThread {
+    name: String,
+    is_real_time: bool,
+}
+
 /// By cause: the thread from which it took most of the tail's time. Of some causes, as of the network, that is no thread.
-pub(crate) fn late_threads(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<Cause, String> {
+pub(crate) fn late_threads(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<Cause, LateThread> {
     let mut late: BTreeMap<Cause, BTreeMap<i32, (u64, u64)>> = BTreeMap::new();
     for (row, kind, ns) in ledger.amounts_of_tail() {
         let (sum, at_ns) = late.entry(kind.cause).or_default().entry(kind.tid).or_default();
@@ -163,23 +206,34 @@ pub(crate) fn late_threads(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<Cau
     let most = |(cause, threads): (Cause, BTreeMap<i32, (u64, u64)>)| {
         let (tid, (_, at_ns)) = threads.into_iter().max_by_key(|(_, (sum, _))| *sum)?;
         let name = walker.objects.name(tid, at_ns);
-        (tid > 0 && !name.is_empty()).then(|| (cause, name.into_owned()))
+        let priority = walker.timelines.threads.get(&tid).and_then(|timeline| timeline.priority);
+        let is_real_time = priority.is_some_and(|priority| priority < NORMAL_MIN);
+        (tid > 0 && !name.is_empty()).then(|| (cause, LateThread { name: name.into_owned(), is_real_time }))
     };
     late.into_iter().filter_map(most).collect()
 }
 
 /// What was dropped in numbers, most first; then one recommendation for each cause that contributes, the most sure gain first.
 /// `late`: by cause, the thread to which a remedy is to be applied.
-pub(crate) fn recommend(explained: &Explained, chain: &Chain, late: &BTreeMap<Cause, String>) -> Vec<Recommendation> {
+pub(crate) fn recommend(
+    explained: &Explained,
+    chain: &Chain,
+    late: &BTreeMap<Cause, LateThread>,
+) -> Vec<Recommendation> {
     let mut found: Vec<(f64, Recommendation)> = Vec::new();
     for share in &explained.causes {
         let against = match share.cause {
             Cause::Lock => format!("lock:{}", share.detail),
             cause => cause.word().to_owned(),
         };
-        let Some(rule) = RULES.iter().find(|r| r.cause == share.cause && share.detail.contains(r.detail)) else {
-            continue;
+        let thread = late.get(&share.cause);
+        let holds = |when: When| match when {
+            When::Always => true,
+            When::IsRealTime => thread.is_some_and(|thread| thread.is_real_time),
+            When::IsOwnCallback => waits_for_its_own_callback(explained, chain, share),
         };
+        let fits = |r: &&Rule| r.cause == share.cause && share.detail.contains(r.detail) && holds(r.when);
+        let Some(rule) = RULES.iter().find(fits) else { continue };
         // The first detail of a cause is its largest: that decides the remedy.
         if found.iter().any(|(_, known)| known.against == against) || !contributes(explained, share, &against) {
             continue;
@@ -187,9 +241,9 @@ pub(crate) fn recommend(explained: &Explained, chain: &Chain, late: &BTreeMap<Ca
         let prediction = explained.predictions.iter().find(|of| of.without == against);
         let recommendation = Recommendation {
             evidence: evidence(share, &against, explained),
-            remedy: late.get(&share.cause).map_or_else(
+            remedy: thread.map_or_else(
                 || rule.remedy.to_owned(),
-                |thread| rule.remedy.replacen(LOOPS_THREAD, &format!("the thread {thread}"), 1),
+                |thread| rule.remedy.replacen(LOOPS_THREAD, &format!("the thread {}", thread.name), 1),
             ),
             gain: prediction.map_or(0.0, |of| of.gain),
             verify: format!("record again with the change and compare: the share of {against} must go"),
@@ -212,6 +266,21 @@ fn contributes(explained: &Explained, share: &CauseShare, against: &str) -> bool
     }
 }
 
+/// Whether the executor was busy with the callback to which the hop leads that waited longest for it.
+fn waits_for_its_own_callback(explained: &Explained, chain: &Chain, share: &CauseShare) -> bool {
+    let Some(callback) = share.detail.strip_prefix("busy with ") else { return false };
+    let of_hop = |hop: &Vec<CauseShare>| {
+        hop.iter()
+            .filter(|of| (of.cause, &of.detail) == (share.cause, &share.detail))
+            .map(|of| of.tail_share)
+            .sum::<f64>()
+    };
+    let shares = explained.hops.iter().map(of_hop).enumerate();
+    let Some((at, _)) = shares.max_by(|a, b| a.1.total_cmp(&b.1)) else { return false };
+    // Between what it waited for and the callback lies at most the taking.
+    chain.points.iter().skip(at + 1).take(2).any(|point| point.name == callback)
+}
+
 fn whole(explained: &Explained, cause: Cause) -> Option<&CauseShare> {
     explained.by_cause.iter().find(|all| all.cause == cause)
 }
@@ -226,17 +295,17 @@ fn evidence(share: &CauseShare, against: &str, explained: &Explained) -> String 
     let most = match party.is_empty() || share.cause == Cause::Lock {
         true => String::new(),
         false if share.tail_share > 0.95 * all.tail_share => format!(" ({party})"),
-        false => format!(" ({:.0} % {party})", 100.0 * share.tail_share),
+        false => format!(", {:.0} % {party}", 100.0 * share.tail_share),
     };
     let each = match all.excess_ns / explained.tail_messages.max(1) {
         ns @ ..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
         ns => format!("{:.1} ms", ns as f64 / 1e6),
     };
     format!(
-        "{against}{most} is {:.0} % of the excess: {each} beyond what is typical per late message, {} of {} of which have it",
+        "{against} is {:.0} % of the excess{most}: {each} more than is typical on average over all {} late messages, of which {} have it",
         100.0 * all.tail_share,
-        all.messages,
-        explained.tail_messages
+        explained.tail_messages,
+        all.messages
     )
 }
 
@@ -297,14 +366,43 @@ mod tests {
     fn a_remedy_names_the_thread() {
         let share =
             CauseShare { cause: Cause::Preempted, detail: "by hog/9".into(), tail_share: 0.9, ..CauseShare::default() };
-        let late = BTreeMap::from([(Cause::Preempted, "ctrl/7".to_owned()), (Cause::Gil, "other/8".to_owned())]);
-        let found = recommend(&judged(vec![share]), &Chain::default(), &late);
-        assert!(found[0].remedy.starts_with("give the thread ctrl/7 a real-time priority"), "{}", found[0].remedy);
+        let mut late = BTreeMap::from([
+            (Cause::Preempted, LateThread { name: "ctrl/7".to_owned(), is_real_time: false }),
+            (Cause::Gil, LateThread { name: "other/8".to_owned(), is_real_time: false }),
+        ]);
+        let mut remedy = |is_real_time| {
+            late.get_mut(&Cause::Preempted).unwrap().is_real_time = is_real_time;
+            recommend(&judged(vec![share.clone()]), &Chain::default(), &late).remove(0).remedy
+        };
+        assert!(remedy(false).starts_with("give the thread ctrl/7 a real-time priority"), "{}", remedy(false));
+        assert!(remedy(true).starts_with("give the thread ctrl/7 a CPU of its own"), "{}", remedy(true));
+        assert!(!remedy(true).contains("chrt"), "it has what that gives");
+    }
+
+    #[test]
+    fn an_executor_that_is_busy_with_the_message_before_has_no_other_callback() {
+        let share = CauseShare {
+            cause: Cause::Executor,
+            detail: "busy with /a callback /x".into(),
+            tail_share: 0.9,
+            ..CauseShare::default()
+        };
+        let point = |name: &str| crate::Point { name: name.into(), ..Default::default() };
+        let points = ["/s publish /x", "/a receive /x", "/a take /x", "/a callback /x", "/b callback /y"];
+        let chain = Chain { points: points.map(point).into(), ..Chain::default() };
+        let remedy = |hop: usize| {
+            let mut hops = vec![Vec::new(); 4];
+            hops[hop].push(share.clone());
+            let explained = Explained { hops, ..judged(vec![share.clone()]) };
+            recommend(&explained, &chain, &BTreeMap::new()).remove(0).remedy
+        };
+        assert!(remedy(1).contains("still busy with the message before"), "{}", remedy(1));
+        assert!(remedy(3).contains("the other callback"), "{}", remedy(3));
     }
 
     #[test]
     fn every_rule_can_be_reached() {
-        for (at, rule) in RULES.iter().enumerate() {
+        for (at, rule) in RULES.iter().enumerate().filter(|(_, rule)| rule.when == When::Always) {
             let found = of(rule.cause, rule.detail);
             assert_eq!(found[0].remedy, rule.remedy, "rule {at} is hidden by an earlier one");
         }
@@ -361,7 +459,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].evidence,
-            "gil (30 % held by a) is 55 % of the excess: 500.0 µs beyond what is typical per late message, 7 of 9 of which have it"
+            "gil is 55 % of the excess, 30 % held by a: 500.0 µs more than is typical on average over all 9 late messages, of which 7 have it"
         );
     }
 }

@@ -605,6 +605,7 @@ fn releases_amid_lost_events_are_not_skipped() {
     scene.lost.push(Lost { since_ns, time_ns, what: LostWhat::KernelEvents, place, count: 200, is_estimate: false });
     let of = &analyse(&scene).loops[0];
     assert_eq!((of.skipped, of.activations + of.left_out), (Some(0), 100), "{of:?}");
+    assert!((of.rate_hz.unwrap() - 1000.0).abs() < 20.0, "a hole is no slow loop: {of:?}");
 }
 
 #[test]

@@ -46,10 +46,9 @@ impl Timelines {
         self.threads.is_empty()
     }
 
-    /// In how many stretches events of some CPU may be missing that the recorder lost, and for how long altogether.
-    pub fn lost(&self) -> (u64, u64) {
-        let stretches = ascending(self.cpus.iter().flat_map(|cpu| cpu.holes.iter().copied()).collect());
-        (stretches.len() as u64, stretches.iter().map(|(from, to)| to - from).sum())
+    /// Stretches (from, to) in which events of some CPU may be missing that the recorder lost, in order and apart.
+    pub fn missing(&self) -> Vec<(u64, u64)> {
+        ascending(self.cpus.iter().flat_map(|cpu| cpu.holes.iter().copied()).collect())
     }
 
     /// What is missing in the events, one sentence each.
@@ -190,7 +189,7 @@ impl Timelines {
         for cpu in &mut self.cpus {
             cpu.holes = ascending(std::mem::take(&mut cpu.holes));
         }
-        let of_any = ascending(self.cpus.iter().flat_map(|cpu| cpu.holes.iter().copied()).collect());
+        let of_any = self.missing();
         let on_cpu = |cpu: &mut Cpu| ascending(cpu.doubts.drain(..).chain(cpu.holes.iter().copied()).collect());
         let of_cpu: Vec<Vec<(u64, u64)>> = self.cpus.iter_mut().map(on_cpu).collect();
         for (tid, timeline) in &mut self.threads {

@@ -11,6 +11,9 @@ use crate::{
 /// A stream is steady if no more than one of so many of its messages comes after a gap.
 const STEADY: u64 = 10;
 
+/// Of a chain that is not the first, a smaller share of messages lost is not in the first sentences.
+const LOST_MIN: f64 = 0.01;
+
 /// A start that is later than one of so many parts of the period is late.
 const LATE: u64 = 20;
 
@@ -36,7 +39,7 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
     if let Some(loops) = crate::loops::headline(analysis) {
         finding.push(loops);
         finding.extend(why_busy(analysis));
-        let more = busy(analysis).into_iter().collect();
+        let more = otherwise_late(analysis).into_iter().chain(busy(analysis)).collect();
         return Headline { finding, next: next_of_loops(analysis), more };
     }
     let Some(chain) = analysis.chains.first() else {
@@ -55,7 +58,7 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
     // What never arrived is later than all else.
     let rest = if loses(chain) { [ended, why, without] } else { [why, without, ended] };
     finding.extend(rest.into_iter().flatten());
-    let more = [starts, silent(analysis), busy(analysis)].into_iter().flatten().collect();
+    let more = [starts, loses_more(analysis), silent(analysis), busy(analysis)].into_iter().flatten().collect();
     Headline { finding, next: next(chain), more }
 }
 
@@ -237,6 +240,35 @@ fn why_busy(analysis: &Analysis) -> Option<String> {
     if is_said { None } else { why_late(chain, " of its response time") }
 }
 
+/// How late the first chain of several threads is and why, where that is another cause than that of the first loop's late starts.
+fn otherwise_late(analysis: &Analysis) -> Option<String> {
+    let of_loop = analysis.loops.first()?.late_by.first()?.cause;
+    let chain = analysis.chains.iter().find(|chain| chain.source == SourceKind::Wakes && !chain.is_loop)?;
+    let top = chain.explained.by_cause.first()?;
+    if top.cause == Cause::Unknown || top.cause == of_loop {
+        return None;
+    }
+    Some(format!("{} {}", lateness(chain), why_late(chain, "")?))
+}
+
+/// The chain that lost the largest share of its messages, where that is not the first one.
+fn loses_more(analysis: &Analysis) -> Option<String> {
+    let lost = |chain: &Chain| chain.outcomes.all_dropped() + chain.outcomes.unexplained;
+    let share = |chain: &Chain| lost(chain) as f64 / chain.messages.max(1) as f64;
+    let (first, others) = analysis.chains.split_first()?;
+    let most = others.iter().filter(|chain| !chain.is_loop).max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    if share(most) < LOST_MIN || share(most) <= share(first) {
+        return None;
+    }
+    Some(format!(
+        "{} lost more: {} of {} messages ({}).",
+        quoted(&most.name),
+        count(lost(most)),
+        count(most.messages),
+        percent(share(most))
+    ))
+}
+
 /// Where most of it is spent, for recordings that tell no causes.
 fn where_late(chain: &Chain, excess: &str) -> Option<String> {
     let (hop, share) = most_of_the_tail(chain)?;
@@ -270,10 +302,12 @@ fn without_it(chain: &Chain) -> Option<String> {
     let of = prediction.gain_quantile?;
     let figure = prediction.quantiles.iter().find(|figure| figure.quantile == of)?;
     Some(format!(
-        "Without {}, {} is predicted at {} instead of {}.",
+        "Without {}, {} is predicted at {} (95 % interval {} to {}) instead of {}.",
         causes::without(against, explained),
         quantile_word(of),
         duration(figure.after_ns),
+        duration(figure.interval_ns.0),
+        duration(figure.interval_ns.1),
         duration(figure.before_ns)
     ))
 }
@@ -328,9 +362,10 @@ fn ended(chain: &Chain) -> Option<String> {
     let share = percent(dropped as f64 / chain.messages.max(1) as f64);
     let most = if outcomes.dropped.len() > 1 { "most" } else { "all" };
     let dropped = format!(
-        "{} of {} messages were dropped ({share}), {most} for {reason}{place}.",
+        "{} of {} messages {} dropped ({share}), {most} for {reason}{place}.",
         count(dropped),
-        count(chain.messages)
+        count(chain.messages),
+        if dropped == 1 { "was" } else { "were" },
     );
     Some(std::iter::once(dropped).chain(vanished).collect::<Vec<_>>().join(" "))
 }
@@ -391,6 +426,22 @@ mod tests {
         assert_eq!(
             headline(&analysis).replace('\u{202f}', " "),
             "Nothing was stamped. The 900 000 kernel events show what threads and CPUs did, and no message."
+        );
+    }
+
+    #[test]
+    fn a_chain_that_loses_more_than_the_first_is_named() {
+        let mut analysis = sample::teleop();
+        let mut other = analysis.chains[0].clone();
+        other.name = "b → c".into();
+        analysis.chains.push(other);
+        let says = |analysis: &Analysis| headline(analysis).contains("lost more");
+        assert!(!says(&analysis), "it loses the same share");
+        analysis.chains[0].messages *= 2;
+        assert!(
+            headline(&analysis).contains("`b → c` lost more: 2\u{202f}151 of 3\u{202f}021 messages (71.2 %)."),
+            "{}",
+            headline(&analysis)
         );
     }
 
@@ -459,7 +510,7 @@ mod tests {
             text.replace('\u{202f}', " "),
             "Half of 868 messages took 2.43 ms or less from publish.pre_read to follower.command_applied, one in 100 over \
              11.0 ms. 61.0 % of the excess above p99 is waiting for the GIL (held by python/4243). Of the same excess 52.0 % is spent \
-             from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms instead of 11.0 ms. \
+             from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms (95 % interval 4.41 ms to 5.88 ms) instead of 11.0 ms. \
              2 151 of 3 021 messages were dropped (71.2 %), most for validator_timing_bug after \
              follower.command_pre_hardware_write. Next: give the loop a process of its own. Nothing passed camera.frame for \
              133 ms from 12.400 s on, where its median period would have had 3 messages; 5 are missing in its 4 gaps."

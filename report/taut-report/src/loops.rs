@@ -451,6 +451,19 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_that_is_late_for_another_reason_than_the_loop_has_a_sentence() {
+        let mut analysis = unmodified();
+        let chain = analysis.chains.iter_mut().find(|chain| !chain.is_loop).unwrap();
+        let of = |cause| vec![CauseShare { cause, tail_share: 0.7, ..CauseShare::default() }];
+        chain.explained.selected = taut_analysis::Selected::Tail(0.95);
+        chain.explained.by_cause = of(Cause::Preempted);
+        assert!(!crate::headline(&analysis).contains("excess above"), "the loop's cause is said");
+        analysis.chains.iter_mut().find(|chain| !chain.is_loop).unwrap().explained.by_cause = of(Cause::Io);
+        let text = crate::headline(&analysis);
+        assert!(text.contains("70.0 % of the excess above p95 is waiting for data"), "{text}");
+    }
+
+    #[test]
     fn a_recording_without_loops_says_so_and_claims_nothing() {
         let mut analysis = unmodified();
         analysis.loops.clear();

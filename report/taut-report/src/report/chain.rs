@@ -59,7 +59,8 @@ fn delays(chain: &Chain) -> Table {
         row("first point to end or drop", &chain.whole_life.distribution);
     }
     if table.without_missing() {
-        table.caption = "A quantile that is not here needs more messages".into();
+        table.caption =
+            "A quantile that is not here needs more messages: ten bursts of late ones must lie beyond it".into();
     }
     table
 }

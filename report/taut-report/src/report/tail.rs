@@ -300,7 +300,7 @@ fn results(explained: &Explained) -> Vec<Finding> {
         let many = format!("{} without a name", words::quantity(unnamed.len() as u64, "lock"));
         let names: Vec<&str> = named.into_iter().chain((!unnamed.is_empty()).then_some(many.as_str())).collect();
         let text = format!("less than 5 % of the excess each, by the upper bound: {}", names.join(", ")).into();
-        findings.push(Finding { tone: Tone::Quiet, label: "ruled out".into(), text, ..Finding::default() });
+        findings.push(Finding { tone: Tone::Quiet, label: "does not contribute".into(), text, ..Finding::default() });
     }
     findings
 }
@@ -386,7 +386,7 @@ fn less_than_its_share(found: &Prediction, explained: &Explained) -> Option<Stri
         false => format!(" The excess above the new {of} is {}.", remaining.join(", ")),
     };
     Some(format!(
-        "{} is {:.0} % of the excess, but without it {of} changes by {} only: half of that time is in {} of the {} messages.{rest}",
+        "{} is {:.0} % of the excess, but without it {of} changes by {} only: half of what is saved is in {} of the {} messages.{rest}",
         capital(&explained.named(&found.without)),
         100.0 * share,
         words::change(found.gain),
@@ -426,11 +426,13 @@ fn recommendations(chain: &Chain, view: View<'_>) -> Vec<Section> {
     let named = named.map_or(String::new(), |named| format!("{named} "));
     let finding = |(at, of): (usize, &Recommendation)| {
         // Less than half a per cent is no gain.
-        let gain = if of.gain.abs() < 0.005 || chain.explained.sure_prediction(&of.against).is_none() {
-            String::new()
-        } else {
-            format!(" ({named}{} predicted)", words::change(of.gain))
-        };
+        let sure = chain.explained.sure_prediction(&of.against).filter(|_| of.gain.abs() >= 0.005);
+        let gain = sure.map_or(String::new(), |found| {
+            let interval = found.interval_of_gain().map_or(String::new(), |(low, high)| {
+                format!(", 95 % interval {} to {}", words::change(low), words::change(high))
+            });
+            format!(" ({named}{} predicted{interval})", words::change(of.gain))
+        });
         Finding {
             label: format!("{}.", at + 1),
             text: Text::from(format!("{}: ", of.evidence)).strong(of.remedy.as_str()).and(gain),
@@ -472,7 +474,10 @@ mod tests {
             text.starts_with("Gil is 61 % of the excess, but without it p99 changes by −20 % only: half"),
             "{text}"
         );
-        assert!(text.contains("4 of the 9 messages.") && text.ends_with("is wakeup (62 %)."), "{text}");
+        assert!(
+            text.contains("half of what is saved is in 4 of the 9 messages.") && text.ends_with("is wakeup (62 %)."),
+            "{text}"
+        );
     }
 
     #[test]
