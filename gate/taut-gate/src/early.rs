@@ -12,6 +12,8 @@ const SHARE: f64 = 0.2;
 const SILENCES: f64 = 3.0;
 /// So often the baseline's own spread, from the lower quartile to the median.
 const SPREADS: f64 = 5.0;
+/// A larger share of a trial in which no hang would be seen is told.
+const HIDDEN: f64 = 0.5;
 /// So many messages fewer are no news.
 const MESSAGES: f64 = 10.0;
 /// In a run of given length, be it by its own clock, a loop that the machine slows down makes fewer messages; such a share fewer no machine explains.
@@ -34,6 +36,14 @@ pub(crate) fn marked(trials: &[Trial]) -> Vec<Trial> {
         trials.iter_mut().filter(|trial| trial.chain == chain).for_each(|trial| usual.mark(trial));
     }
     trials
+}
+
+/// Where the baseline's own silences hide that a run hangs: the last so many seconds of trials of so many. `None` where that is at
+/// most half of a trial.
+pub(crate) fn hidden(pairs: &[(Trial, Trial)]) -> Option<(f64, f64)> {
+    let usual = Usual::of(pairs.iter().map(|(a, _)| a)).filter(|usual| usual.is_timed)?;
+    let hidden_s = usual.slack_s.min(usual.last_s);
+    (hidden_s > HIDDEN * usual.last_s).then_some((hidden_s, usual.last_s))
 }
 
 /// How sound trials of the baseline end.
@@ -275,6 +285,16 @@ mod tests {
             let wrong = wrongly_failed(sound, 500);
             assert!(wrong <= 5, "{}: {wrong} of 500 gates", sound.name);
         }
+    }
+
+    #[test]
+    fn trials_that_are_short_beside_their_own_silences_hide_a_hang_and_it_is_told() {
+        let with = |silence_s| Trial { silence_s, ..timed(0.8, 0.85, 350) };
+        let pairs = |silence_s| -> Vec<(Trial, Trial)> { (0..5).map(|_| (with(silence_s), with(silence_s))).collect() };
+        assert_eq!(hidden(&pairs(0.01)), None);
+        assert_eq!(hidden(&pairs(0.2)), Some((0.2 * SILENCES, 0.8)));
+        assert_eq!(hidden(&pairs(0.5)), Some((0.8, 0.8)), "no more than all of it");
+        assert_eq!(hidden(&pairs(0.5)[..4]), None, "of few nothing is known");
     }
 
     #[test]

@@ -330,6 +330,7 @@ fn outcome(
             .collect(),
         silent,
         is_blind,
+        hang_hidden_s: early::hidden(&all),
         unknown: trials().map(|trial| trial.unknown).fold(0.0, f64::max),
         distributions: Distributions {
             a_total: plot(|(a, _)| &a.plot_total),

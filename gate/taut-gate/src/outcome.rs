@@ -48,6 +48,10 @@ pub struct Outcome {
     /// True where nothing tells the program's time from the machine's: then all of it counts as the program's.
     #[serde(skip)]
     pub is_blind: bool,
+    /// Where most of a trial is so short beside the baseline's own silences that a run which hangs would not be seen as failed: the
+    /// last so many seconds of trials of so many.
+    #[serde(skip)]
+    pub hang_hidden_s: Option<(f64, f64)>,
     /// Largest share of unknown time in a trial.
     #[serde(skip)]
     pub unknown: f64,

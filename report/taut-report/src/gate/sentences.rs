@@ -252,6 +252,12 @@ pub(super) fn notes(shown: &GateShown<'_>) -> Vec<String> {
             words::percent(outcome.unknown)
         ));
     }
+    if let Some((hidden_s, all_s)) = outcome.hang_hidden_s {
+        notes.push(format!(
+            "a run that hangs in the last {hidden_s:.1} s of a trial's {all_s:.1} s would not count as failed: sound runs are silent for \
+             as long, by the baseline and by the stalls of a machine; longer trials show it (--duration)"
+        ));
+    }
     for (vote, reason) in &outcome.silent {
         notes.push(format!("{vote} does not vote: {reason}"));
     }
