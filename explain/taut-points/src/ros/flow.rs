@@ -462,6 +462,13 @@ impl<'a> Flow<'a> {
             By::Key(key) if self.system.topics[topic as usize].kind == TopicKind::Requests => Some(key),
             _ => None,
         };
+        // An answer is for the one client that takes it.
+        if let By::Key(key) = by
+            && self.system.topics[topic as usize].kind == TopicKind::Answers
+        {
+            let others = self.queues[topic as usize].not_for(callback, key, &self.chains);
+            self.unheard.extend(others.iter().map(|message| message.id));
+        }
         let Some(taken) = self.queues[topic as usize].take(callback, by, &self.chains) else {
             self.counts.unmatched += u64::from(self.system.is_followed(topic));
             // It came from somewhere: it begins nothing.
@@ -480,12 +487,15 @@ impl<'a> Flow<'a> {
         self.counts.by_time += u64::from(taken.is_near);
         self.counts.by_order += u64::from(matches!(by, By::Order { .. }));
         let taker = self.events.pid(thread);
-        let is_first = self.matched.insert((callback, taker, taken.from.0, taken.from.1));
+        let knew = |known: &(u32, i32, i32, u32)| (known.0, known.3) == (callback, taken.from.1);
+        let is_first = !self.matched.contains(&(callback, taker, taken.from.0, taken.from.1));
+        let is_start = is_first && !self.matched.iter().any(knew);
+        self.matched.insert((callback, taker, taken.from.0, taken.from.1));
         // A datum is a message of several chains.
         let mut lost: BTreeMap<u64, bool> = BTreeMap::new();
         for Lost { message, published_ns, thread: publisher, later } in taken.lost {
             if is_first {
-                self.unheard(publisher, message, published_ns);
+                self.unheard(publisher, message, published_ns, is_start);
                 continue;
             }
             let is_overwritten = depth > 0 && later >= depth;
@@ -526,16 +536,16 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Published while its subscription was not there, or did not know of the publisher yet: it is no message of the chain, or,
-    /// if a callback took it before, ended there.
-    fn unheard(&mut self, publisher: u32, message: Message, published_ns: u64) {
+    /// Published while its subscription was not there, or did not know of the publisher yet: it ended there. Before any came through, and
+    /// after the last one, it is no message of the chain, unless a callback took it before.
+    fn unheard(&mut self, publisher: u32, message: Message, published_ns: u64, is_outside: bool) {
         if message.id == 0 {
             return;
         }
         let hops = &self.chains.all[message.chain as usize].hops;
         *self.counts.unheard.entry(hops[usize::from(message.hop)].callback).or_default() += 1;
         match message.hop {
-            0 | 1 => _ = self.unheard.insert(message.id),
+            0 | 1 if is_outside => _ = self.unheard.insert(message.id),
             _ => self.outcome(publisher, message, published_ns, self.ended_early),
         }
     }
@@ -1190,7 +1200,7 @@ impl<'a> Flow<'a> {
                 let taker = hop.callback.and_then(|callback| self.taker.get(&callback));
                 let is_gone = taker.is_some_and(|process| self.last_ns[process] < publish.time_ns);
                 if is_gone {
-                    self.unheard(publish.thread, *message, publish.time_ns);
+                    self.unheard(publish.thread, *message, publish.time_ns, true);
                 } else if self.end_ns.saturating_sub(publish.time_ns) > patience_ns {
                     if let (Some(callback), true) = (hop.callback, counted.insert((publish.time_ns, hop.callback))) {
                         self.tally.lose(callback, 1, false);
