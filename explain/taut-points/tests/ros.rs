@@ -152,6 +152,43 @@ fn what_is_published_while_a_subscriber_is_not_there_is_no_loss() {
     assert!(notes.iter().any(|note| note.starts_with("39 messages were published before")), "{notes:?}");
 }
 
+/// Nothing more is heard of it, as of one that has ended; but a callback of it has begun and not ended.
+#[test]
+fn what_is_published_while_a_subscriber_hangs_is_lost() {
+    let mut robot = Robot::new().detector(2, 1..=40);
+    let at = 41 * 10 * MS;
+    robot
+        .events(2, &[(at + 3 * MS, RosEvent::Take, 52, [0, at, 1]), (at + 3 * MS, RosEvent::CallbackStart, 3, [0; 3])]);
+    let (mut ends, notes) = robot.ends();
+    let in_flight = ends.remove("in_flight").unwrap();
+    // Those of the last 100 ms may be taken yet.
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 40), ("not_taken".into(), 60 - in_flight)]));
+    assert!((1..=12).contains(&in_flight), "{in_flight}");
+    let note =
+        "messages were published after /detector callback /image had begun, which did not end: nothing took them";
+    assert!(notes.iter().any(|said| said.ends_with(note)), "{notes:?}");
+}
+
+/// A launch of hundreds of nodes has one note of what nobody heard yet, beside those of the subscriptions that missed most.
+#[test]
+fn notes_of_many_subscriptions_are_one() {
+    let mut robot = Robot::new();
+    for pid in 2..=9 {
+        robot = robot.detector(pid, 10 + pid as u64..=100);
+    }
+    let (_, notes) = robot.ends();
+    let unheard: Vec<&String> = notes.iter().filter(|note| note.contains("did not go on to")).collect();
+    assert_eq!(unheard.len(), 5, "{notes:?}");
+    assert!(
+        unheard[0].starts_with("18 messages were published before the subscription of /detector #8 callback"),
+        "{notes:?}"
+    );
+    assert_eq!(
+        unheard[4],
+        "50 messages were published to 4 more subscriptions in the same way: they did not go on to them"
+    );
+}
+
 impl Robot {
     /// The process stamps at a point of this name at these moments, each with a number of its own.
     fn stamps(mut self, pid: i32, point: u32, name: &str, at_ns: &[u64]) -> Robot {
@@ -961,6 +998,44 @@ fn what_a_middleware_publishes_for_itself_was_not_made_before_the_trace() {
     assert!(is_missed(&robot), "nothing is known of the process's beginning");
     robot.object(CAMERA, RosObjectKind::Context, 80, 0, 0, "");
     assert!(!is_missed(&robot));
+}
+
+/// As what a program publishes when a parameter is set, or at each tick of /clock.
+#[test]
+fn what_a_callback_sends_whose_messages_are_not_followed_begins_a_chain() {
+    let mut robot = Robot::of("/clock");
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "simulated");
+    robot.object(2, RosObjectKind::Subscription, 2, 1, 10, "/clock");
+    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    robot.object(2, RosObjectKind::Publisher, 4, 1, 10, "/scan");
+    robot.object(3, RosObjectKind::Node, 1, 0, 0, "mapper");
+    robot.object(3, RosObjectKind::Subscription, 2, 1, 10, "/scan");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    for n in 1..=100 {
+        let at = n * 10 * MS + 3 * MS;
+        robot.events(
+            2,
+            &[
+                (at, RosEvent::Take, 52, [0, n * 10 * MS, 1]),
+                (at, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 10, RosEvent::RclPublish, 4, [0; 3]),
+                (at + 10, RosEvent::RmwPublish, 0, [0, at, 0]),
+                (at + MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+        robot.events(
+            3,
+            &[
+                (at + 2 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 2 * MS, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 3 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let (mut ways, notes) = robot.steps();
+    ways.retain(|way| !way[0].starts_with("/camera"));
+    let chain = way(&["/simulated publish /scan", "/mapper callback /scan", "/mapper callback /scan end"]);
+    assert_eq!(ways, vec![chain; 100], "{notes:?}");
 }
 
 /// As most examples of a client do: it spins until it has the answer, and returns from `main`.

@@ -1,6 +1,9 @@
 //! Messages followed along their chains, with a pass at each point.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, VecDeque},
+};
 
 use foldhash::{HashMap, HashSet};
 use hdrhistogram::Histogram as Hdr;
@@ -27,6 +30,8 @@ use crate::{
 const IN_FLIGHT_NS: u64 = 100_000_000;
 /// Buffers' places that are remembered.
 const MOST_PLACES: usize = 1 << 16;
+/// Subscriptions that have a note of their own.
+const MOST_NOTES: usize = 4;
 /// Names of chains, points and values have at most so many bytes, as those in recordings.
 const NAME_BYTES: usize = 119;
 /// Coroutines that are suspended, and requests that are not answered.
@@ -148,6 +153,8 @@ struct Counts {
     stamped_again: u64,
     /// By callback: messages that were published before its subscription knew of the publisher, or after it was gone.
     unheard: BTreeMap<Option<u32>, u64>,
+    /// By callback that did not end: messages that were published after its process was last heard of.
+    stuck: BTreeMap<u32, u64>,
     /// Takes of topics that are published in the recording, while the publish is not there.
     unmatched: u64,
     /// By chain, of those that keep something on the way.
@@ -1085,10 +1092,15 @@ impl<'a> Flow<'a> {
             self.kept.insert(place, (Message { id: 0, ..message }, since_ns));
             sent.push(message);
         }
-        // Outside callbacks it begins something, and so does one more of a callback that published this already; and the next round.
+        // Outside callbacks it begins something, and so does one more of a callback that published this already; the next round; and what a
+        // callback sends whose own messages are not followed, as when a parameter is set.
         let is_outside = callback.is_none() && (self.is_known_outside(thread) || !self.scene.is_stretch);
         let is_round = callback.is_some_and(|callback| self.system.is_round(callback, publisher));
-        if sent.is_empty() && (is_outside || callback.is_some() && !is_first || is_round) {
+        let is_untold = callback.is_some_and(|callback| match self.system.callbacks[callback as usize].of {
+            Of::Topic(topic, _) => !self.system.is_followed(topic),
+            _ => false,
+        });
+        if sent.is_empty() && (is_outside || callback.is_some() && !is_first || is_round || is_untold) {
             sent = self.begin(Root::Publisher(publisher), time_ns);
             for message in &sent {
                 let out = self.chains.all[message.chain as usize].hops[0].out;
@@ -1151,6 +1163,13 @@ impl<'a> Flow<'a> {
         self.out.values.push(Value { signal: self.point(signal), time_ns, value: age_ns as f64 / 1e6 });
     }
 
+    /// By process: a callback that had not ended when it was last heard of. It may hang.
+    fn stuck(&self) -> HashMap<i32, u32> {
+        let running = self.doing.iter().zip(0..).filter_map(|(doing, thread)| Some((thread, doing.running.last()?)));
+        let running = running.filter(|(_, last)| !last.is_answer);
+        running.filter_map(|(thread, last)| Some((self.events.pid(thread), last.callback?))).collect()
+    }
+
     /// What a callback carries at the end, or will go on with, is under way, also where its process has ended.
     fn leave_under_way(&mut self) {
         let mut under_way: Vec<(u64, Message)> = Vec::new();
@@ -1181,6 +1200,7 @@ impl<'a> Flow<'a> {
                 self.end_answer(thread, self.end_ns);
             }
         }
+        let stuck = self.stuck();
         self.leave_under_way();
         for arrived in std::mem::take(&mut self.aside).into_values().flatten() {
             // Taken, and not begun: it waits for its turn.
@@ -1198,12 +1218,18 @@ impl<'a> Flow<'a> {
                 let longest_ns = hop.callback.and_then(|callback| self.longest_ns.get(&callback)).copied().unwrap_or(0);
                 let patience_ns = IN_FLIGHT_NS.max(longest_ns.saturating_mul(2));
                 let taker = hop.callback.and_then(|callback| self.taker.get(&callback));
-                let is_gone = taker.is_some_and(|process| self.last_ns[process] < publish.time_ns);
-                if is_gone {
+                let is_silent = taker.is_some_and(|process| self.last_ns[process] < publish.time_ns);
+                let stuck_in = taker.filter(|_| is_silent).and_then(|process| stuck.get(process));
+                // In a stretch a callback that has not ended goes on in the next one.
+                let may_come = stuck_in.is_some() && self.scene.is_stretch;
+                if is_silent && stuck_in.is_none() {
                     self.unheard(publish.thread, *message, publish.time_ns, true);
-                } else if self.end_ns.saturating_sub(publish.time_ns) > patience_ns {
+                } else if self.end_ns.saturating_sub(publish.time_ns) > patience_ns && !may_come {
                     if let (Some(callback), true) = (hop.callback, counted.insert((publish.time_ns, hop.callback))) {
                         self.tally.lose(callback, 1, false);
+                    }
+                    if let Some(stuck_in) = stuck_in {
+                        *self.counts.stuck.entry(*stuck_in).or_default() += 1;
                     }
                     self.outcome(publish.thread, *message, self.end_ns, self.not_taken);
                 } else {
@@ -1233,11 +1259,30 @@ impl<'a> Flow<'a> {
 
     /// What a reader must know to trust the figures.
     fn notes(&mut self) {
-        for (callback, count) in &self.counts.unheard {
-            let name = callback.map_or("", |callback| self.system.callbacks[callback as usize].name.as_str());
+        let system = self.system;
+        let name = |callback: &Option<u32>| callback.map_or("", |of| system.callbacks[of as usize].name.as_str());
+        let mut unheard: Vec<(u64, &str)> = self.counts.unheard.iter().map(|(of, count)| (*count, name(of))).collect();
+        unheard.sort_by_key(|(count, _)| Reverse(*count));
+        let others = unheard.split_off(MOST_NOTES.min(unheard.len()));
+        for (count, name) in unheard {
             self.out.notes.push(format!(
-                "{count} messages were published before the subscription of {name} took its first from their publisher, or after \
-                 its process had ended: they did not go on to it"
+                "{} published before the subscription of {name} took its first from their publisher, or after its process had ended: \
+                 they did not go on to it",
+                messages_were(count)
+            ));
+        }
+        if !others.is_empty() {
+            self.out.notes.push(format!(
+                "{} published to {} more subscriptions in the same way: they did not go on to them",
+                messages_were(others.iter().map(|(count, _)| count).sum()),
+                others.len()
+            ));
+        }
+        for (callback, count) in &self.counts.stuck {
+            self.out.notes.push(format!(
+                "{} published after {} had begun, which did not end: nothing took them",
+                messages_were(*count),
+                system.callbacks[*callback as usize].name
             ));
         }
         let mut note = |count: u64, what: &str| {
@@ -1269,6 +1314,13 @@ impl<'a> Flow<'a> {
             self.chains.cut,
             "places begin more chains than can be followed: some ways through kept data were left out",
         );
+    }
+}
+
+fn messages_were(count: u64) -> String {
+    match count {
+        1 => "1 message was".to_owned(),
+        count => format!("{count} messages were"),
     }
 }
 
