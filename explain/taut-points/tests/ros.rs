@@ -905,8 +905,8 @@ fn what_a_callback_takes_by_hand_goes_on_with_what_it_publishes() {
     assert!(notes.iter().all(|note| !note.contains("led nowhere")), "{notes:?}");
 }
 
-/// Before Kilted a client does not say its gid, and two of one service may send requests of the same numbers at once. A client that is
-/// made at the address of one that has gone counts from 1 again.
+/// Before Kilted a client does not say its gid, and with Cyclone DDS one that its services do not. Two of one service may send requests of
+/// the same numbers at once. A client that is made at the address of one that has gone counts from 1 again.
 #[test]
 fn a_client_that_does_not_say_its_gid_is_found_by_its_requests() {
     const SERVER: i32 = 9;
@@ -918,6 +918,7 @@ fn a_client_that_does_not_say_its_gid_is_found_by_its_requests() {
         robot.object(client, RosObjectKind::Node, 1, 0, 0, name);
         robot.object(client, RosObjectKind::Client, 2, 1, 0, "/work");
     }
+    robot.object(2, RosObjectKind::RmwClient, 52, 0, 99, "");
     // The right one sends first, and its requests are taken last. Later it is another one.
     for n in 1..=10 {
         let at = n * 10 * MS;

@@ -1,4 +1,4 @@
-//! Which client a service's gid stands for, where none says that it has it: before Kilted no middleware does.
+//! Which client a service's gid stands for, where none says that it has it: before Kilted no middleware does, and Cyclone DDS says another.
 
 use std::{
     cmp::Reverse,
@@ -35,15 +35,16 @@ struct Client {
     sent: Requests,
 }
 
-/// Gives clients without a gid the one whose requests have the numbers that they sent, each taken after it was sent. Of several that
+/// Gives clients without a gid, or with one that no service takes, the one whose requests have the numbers that they sent, each taken after it was sent. Of several that
 /// may be it is the one of most requests, and then the one whose requests were under way for the least time.
 pub(super) fn find_gids(sends: &[(u64, Send)], takes: &[TakeOfGid], system: &mut System) {
+    let gids: HashSet<u64> = takes.iter().map(|take| take.gid).collect();
     let mut clients: BTreeMap<u32, Vec<Client>> = BTreeMap::new();
     let mut newest: HashMap<(i32, u64), (u32, usize)> = HashMap::default();
     for (time_ns, send) in sends {
         let address = (send.process, send.handle);
         let Some(requester) = system.requester_at.at(address, *time_ns) else { continue };
-        if system.client_gid_at.at(address, *time_ns).is_some() {
+        if system.client_gid_at.at(address, *time_ns).is_some_and(|gid| gids.contains(gid)) {
             continue;
         }
         let topic = system.publishers[*requester as usize].topic;
@@ -86,7 +87,6 @@ pub(super) fn find_gids(sends: &[(u64, Send)], takes: &[TakeOfGid], system: &mut
             }
         }
     }
-    found.sort_by_key(|(client, _)| client.since_ns);
     for (client, gid) in found {
         system.client_gid_at.add(client.address, client.since_ns, gid);
     }
