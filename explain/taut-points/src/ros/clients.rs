@@ -12,8 +12,9 @@ use super::{
     system::{Of, System},
 };
 
-/// Clients and gids of one service that are compared.
+/// Clients and gids of one service that are compared, and requests of each pair.
 const MOST_PAIRS: usize = 1 << 20;
+const MOST_COMPARED: usize = 64;
 
 /// A service of the middleware took a request of this gid.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +96,9 @@ pub(super) fn find_gids(sends: &[(u64, Send)], takes: &[TakeOfGid], system: &mut
 /// How many requests were sent and taken, the most first, and for how long they were under way together. `None` where there is none, or
 /// one was taken before it was sent.
 fn under_way(sent: &Requests, taken: &Requests) -> Option<(Reverse<usize>, u64)> {
-    let both = taken.iter().filter_map(|(number, taken_ns)| Some((*sent.get(number)?, *taken_ns)));
+    let (first, _) = sent.first_key_value()?;
+    let compared = taken.range(first..).take(MOST_COMPARED);
+    let both = compared.filter_map(|(number, taken_ns)| Some((*sent.get(number)?, *taken_ns)));
     let (mut requests, mut total_ns) = (0, 0u64);
     for (sent_ns, taken_ns) in both {
         total_ns = total_ns.saturating_add(taken_ns.checked_sub(sent_ns)?);
