@@ -189,6 +189,30 @@ fn notes_of_many_subscriptions_are_one() {
     );
 }
 
+/// The publisher's thread may be held up between its source timestamp and the event that says it.
+#[test]
+fn a_message_is_received_before_it_is_taken() {
+    let mut robot = Robot::with_detector(10);
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 3 * MS + 20, RosEvent::TakeInfo, 52, [at + 2 * MS + 10, n, 0]),
+                (at + 3 * MS + 30, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 4 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let mut intake = Intake::default();
+    robot.records.iter().for_each(|record| intake.record(record));
+    let linked = intake.finish(&Info::default(), None, false).linked;
+    let received = linked.passes.iter().filter(|pass| linked.points.name(pass.point) == "/detector receive /image");
+    let times: Vec<u64> = received.map(|pass| pass.time_ns).collect();
+    assert_eq!(times, (1..=100).map(|n| n * 10 * MS + 3 * MS).collect::<Vec<u64>>());
+}
+
 impl Robot {
     /// The process stamps at a point of this name at these moments, each with a number of its own.
     fn stamps(mut self, pid: i32, point: u32, name: &str, at_ns: &[u64]) -> Robot {

@@ -87,7 +87,8 @@ struct Open {
 /// What a thread took and will call back with.
 struct Arrived {
     callback: u32,
-    /// Since when it could have been.
+    taken_ns: u64,
+    /// Since when it could have been called.
     ready_ns: u64,
     /// 0 where it is not known.
     published_ns: u64,
@@ -105,7 +106,7 @@ struct Taken {
     time_ns: u64,
     stamp: i64,
     /// When the middleware received it, and said so.
-    received: Option<(i64, u64)>,
+    received: Option<i64>,
 }
 
 /// What came with an answer whose callback is not scheduled yet.
@@ -371,9 +372,9 @@ impl<'a> Flow<'a> {
                 // An action's client takes of several subscriptions at once.
                 let callback = system.subscriber_at.at((process, handle), time_ns).copied();
                 if let Some(taken) = self.of(thread).taken.as_mut().filter(|taken| Some(taken.callback) == callback) {
-                    taken.received = Some((args[0] as i64, time_ns));
+                    taken.received = Some(args[0] as i64);
                 } else if self.of(thread).arrived.as_ref().map(|arrived| arrived.callback) == callback {
-                    self.received(thread, process, time_ns, args[0] as i64);
+                    self.received(thread, process, args[0] as i64);
                 }
             }
             RosEvent::SendRequest => {
@@ -482,6 +483,7 @@ impl<'a> Flow<'a> {
             let messages = Vec::new();
             self.of(thread).arrived = Some(Arrived {
                 callback,
+                taken_ns: time_ns,
                 ready_ns: time_ns,
                 published_ns: 0,
                 stamp: 0,
@@ -523,6 +525,7 @@ impl<'a> Flow<'a> {
         let is_far = host_of(taken.from.0) != host_of(taker);
         self.of(thread).arrived = Some(Arrived {
             callback,
+            taken_ns: time_ns,
             ready_ns: if is_far { time_ns } else { taken.published_ns },
             published_ns: taken.published_ns,
             stamp: taken.stamp,
@@ -563,13 +566,14 @@ impl<'a> Flow<'a> {
         *self.overwritten.entry(depth).or_insert_with(|| chains.point(format!("overwritten (depth {depth})")))
     }
 
-    /// The middleware says when it received what the thread just took, on the clock of source timestamps.
-    fn received(&mut self, thread: u32, process: i32, time_ns: u64, received: i64) {
+    /// The middleware says when it received what the thread just took, on the clock of source timestamps: before the take, however late
+    /// the publisher's thread said its timestamp.
+    fn received(&mut self, thread: u32, process: i32, received: i64) {
         let Some(arrived) = self.of(thread).arrived.as_mut() else { return };
         if arrived.stamped_ns == 0 || received < arrived.stamp {
             return;
         }
-        let at_ns = arrived.stamped_ns.saturating_add(received.abs_diff(arrived.stamp)).min(time_ns);
+        let at_ns = arrived.stamped_ns.saturating_add(received.abs_diff(arrived.stamp)).min(arrived.taken_ns);
         arrived.ready_ns = at_ns;
         let messages = arrived.messages.clone();
         let tid = self.receiver(process, thread, at_ns);
@@ -605,8 +609,8 @@ impl<'a> Flow<'a> {
         let callback = self.system.callback_at.at((process, address), time_ns).copied();
         let Some(taken) = self.of(thread).taken.take_if(|taken| Some(taken.callback) == callback) else { return };
         self.arrive(thread, taken.callback, taken.time_ns, self.by_stamp(taken.stamp));
-        if let Some((received, at_ns)) = taken.received {
-            self.received(thread, process, at_ns, received);
+        if let Some(received) = taken.received {
+            self.received(thread, process, received);
         }
     }
 
