@@ -36,6 +36,7 @@ fn main() {
         "calls.h",
         "groups.h",
         "python.h",
+        "services.h",
         "callbacks.py",
         "taut.h",
         "exports.map",

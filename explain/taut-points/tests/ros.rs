@@ -145,9 +145,72 @@ fn what_a_queue_overwrites_is_counted_with_its_depth() {
 #[test]
 fn what_is_published_while_a_subscriber_is_not_there_is_no_loss() {
     // Killed after 40, up again at 71.
-    let (ends, notes) = Robot::new().detector(2, 10..=40).detector(3, 71..=100).ends();
-    assert_eq!(ends, BTreeMap::from([("applied".into(), 31 + 30)]));
+    let robot = Robot::new().detector(2, 10..=40).detector(3, 71..=100);
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 31 + 30), ("ended_early".into(), 30)]));
+    assert_eq!(robot.passed("/camera timer 10 ms"), 91, "the timer went on meanwhile");
     assert!(notes.iter().any(|note| note.starts_with("39 messages were published before")), "{notes:?}");
+}
+
+/// Nothing more is heard of it, as of one that has ended; but a callback of it has begun and not ended.
+#[test]
+fn what_is_published_while_a_subscriber_hangs_is_lost() {
+    let mut robot = Robot::new().detector(2, 1..=40);
+    let at = 41 * 10 * MS;
+    robot
+        .events(2, &[(at + 3 * MS, RosEvent::Take, 52, [0, at, 1]), (at + 3 * MS, RosEvent::CallbackStart, 3, [0; 3])]);
+    let (mut ends, notes) = robot.ends();
+    let in_flight = ends.remove("in_flight").unwrap();
+    // Those of the last 100 ms may be taken yet.
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 40), ("not_taken".into(), 60 - in_flight)]));
+    assert!((1..=12).contains(&in_flight), "{in_flight}");
+    let note =
+        "messages were published after /detector callback /image had begun, which did not end: nothing took them";
+    assert!(notes.iter().any(|said| said.ends_with(note)), "{notes:?}");
+}
+
+/// A launch of hundreds of nodes has one note of what nobody heard yet, beside those of the subscriptions that missed most.
+#[test]
+fn notes_of_many_subscriptions_are_one() {
+    let mut robot = Robot::new();
+    for pid in 2..=9 {
+        robot = robot.detector(pid, 10 + pid as u64..=100);
+    }
+    let (_, notes) = robot.ends();
+    let unheard: Vec<&String> = notes.iter().filter(|note| note.contains("did not go on to")).collect();
+    assert_eq!(unheard.len(), 5, "{notes:?}");
+    assert!(
+        unheard[0].starts_with("18 messages were published before the subscription of /detector #8 callback"),
+        "{notes:?}"
+    );
+    assert_eq!(
+        unheard[4],
+        "50 messages were published to 4 more subscriptions in the same way: they did not go on to them"
+    );
+}
+
+/// The publisher's thread may be held up between its source timestamp and the event that says it.
+#[test]
+fn a_message_is_received_before_it_is_taken() {
+    let mut robot = Robot::with_detector(10);
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 3 * MS + 20, RosEvent::TakeInfo, 52, [at + 2 * MS + 10, n, 0]),
+                (at + 3 * MS + 30, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 4 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let mut intake = Intake::default();
+    robot.records.iter().for_each(|record| intake.record(record));
+    let linked = intake.finish(&Info::default(), None, false).linked;
+    let received = linked.passes.iter().filter(|pass| linked.points.name(pass.point) == "/detector receive /image");
+    let times: Vec<u64> = received.map(|pass| pass.time_ns).collect();
+    assert_eq!(times, (1..=100).map(|n| n * 10 * MS + 3 * MS).collect::<Vec<u64>>());
 }
 
 impl Robot {
@@ -864,6 +927,140 @@ fn what_a_callback_takes_by_hand_goes_on_with_what_it_publishes() {
     let (ends, notes) = robot.ends();
     assert_eq!(ends.get("overwritten (depth 1)"), Some(&49), "{ends:?} {notes:?}");
     assert!(notes.iter().all(|note| !note.contains("led nowhere")), "{notes:?}");
+}
+
+/// Before Kilted a client does not say its gid, and with Cyclone DDS one that its services do not. Two of one service may send requests of
+/// the same numbers at once. A client that is made at the address of one that has gone counts from 1 again.
+#[test]
+fn a_client_that_does_not_say_its_gid_is_found_by_its_requests() {
+    const SERVER: i32 = 9;
+    let mut robot = Robot { records: Vec::new() };
+    robot.object(SERVER, RosObjectKind::Node, 1, 0, 0, "worker");
+    robot.object(SERVER, RosObjectKind::Service, 2, 1, 0, "/work");
+    robot.object(SERVER, RosObjectKind::ServiceCallback, 3, 2, 0, "");
+    for (client, name) in [(2, "left"), (3, "right")] {
+        robot.object(client, RosObjectKind::Node, 1, 0, 0, name);
+        robot.object(client, RosObjectKind::Client, 2, 1, 0, "/work");
+    }
+    robot.object(2, RosObjectKind::RmwClient, 52, 0, 99, "");
+    // The right one sends first, and its requests are taken last. Later it is another one.
+    for n in 1..=10 {
+        let at = n * 10 * MS;
+        let right = if n <= 5 { (72, n) } else { (73, n - 5) };
+        let answers = |at: u64, number: u64| {
+            [(at, RosEvent::TakeResponse, 52, [number, 0, 1]), (at + 10, RosEvent::NextReady, 0, [0; 3])]
+        };
+        let serves = |at: u64, (gid, number): (u64, u64)| {
+            [
+                (at, RosEvent::TakeRequest, 52, [number, gid, 1]),
+                (at + 10, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 20, RosEvent::CallbackEnd, 3, [0; 3]),
+                (at + 30, RosEvent::SendResponse, 52, [number, gid, 0]),
+                (at + 40, RosEvent::NextReady, 0, [0; 3]),
+            ]
+        };
+        robot.events(3, &[(at, RosEvent::SendRequest, 52, [right.1, 0, 0])]);
+        robot.events(3, &answers(at + 4 * MS, right.1));
+        robot.events(2, &[(at + MS, RosEvent::SendRequest, 52, [n, 0, 0])]);
+        robot.events(2, &answers(at + 4 * MS, n));
+        robot.events(SERVER, &serves(at + 2 * MS, (71, n)));
+        robot.events(SERVER, &serves(at + 3 * MS, right));
+    }
+    let (mut ways, notes) = robot.ways();
+    ways.sort_unstable();
+    let of = |client: &str| {
+        let asked = [format!("/{client} request /work")];
+        let answered = ["client /work", "client /work end"].map(|point| format!("/{client} {point}"));
+        [&asked[..], &way(&["/worker service /work", "/worker answer /work"]), &answered].concat()
+    };
+    assert_eq!(ways, [vec![of("left"); 10], vec![of("right"); 10]].concat(), "{notes:?}");
+}
+
+/// A node may have several clients of one service, and an answer comes to the one that asked.
+#[test]
+fn an_answer_is_lost_to_no_other_client_of_its_node() {
+    let (client, server) = (2, 3);
+    let mut robot = Robot { records: Vec::new() };
+    robot.object(client, RosObjectKind::Node, 1, 0, 0, "caller");
+    robot.object(server, RosObjectKind::Node, 1, 0, 0, "worker");
+    robot.object(server, RosObjectKind::Service, 2, 1, 0, "/work");
+    robot.object(server, RosObjectKind::ServiceCallback, 3, 2, 0, "");
+    for handle in [2, 3] {
+        robot.object(client, RosObjectKind::Client, handle, 1, 0, "/work");
+        robot.object(client, RosObjectKind::RmwClient, handle + 50, 0, 70 + handle, "");
+    }
+    for n in 1..=50 {
+        let (at, handle) = (n * 20 * MS, 2 + n % 2);
+        let (rmw, gid) = (handle + 50, 70 + handle);
+        robot.events(
+            client,
+            &[
+                (at, RosEvent::SendRequest, rmw, [n, 0, 0]),
+                (at + 4 * MS, RosEvent::TakeResponse, rmw, [n, 0, 1]),
+                (at + 5 * MS, RosEvent::NextReady, 0, [0; 3]),
+            ],
+        );
+        robot.events(
+            server,
+            &[
+                (at + 2 * MS, RosEvent::TakeRequest, 52, [n, gid, 1]),
+                (at + 2 * MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 3 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+                (at + 3 * MS + 10, RosEvent::SendResponse, 52, [n, gid, 0]),
+            ],
+        );
+    }
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 50)]), "{notes:?}");
+}
+
+/// Cyclone DDS publishes what nodes there are, and no event says that it makes a publisher for that.
+#[test]
+fn what_a_middleware_publishes_for_itself_was_not_made_before_the_trace() {
+    let mut robot = Robot::new();
+    robot.events(CAMERA, &[(1, RosEvent::RmwPublish, 99, [0, 1, 0])]);
+    let is_missed = |robot: &Robot| robot.ways().1.iter().any(|note| note.contains("before the trace began"));
+    assert!(is_missed(&robot), "nothing is known of the process's beginning");
+    robot.object(CAMERA, RosObjectKind::Context, 80, 0, 0, "");
+    assert!(!is_missed(&robot));
+}
+
+/// As what a program publishes when a parameter is set, or at each tick of /clock.
+#[test]
+fn what_a_callback_sends_whose_messages_are_not_followed_begins_a_chain() {
+    let mut robot = Robot::of("/clock");
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "simulated");
+    robot.object(2, RosObjectKind::Subscription, 2, 1, 10, "/clock");
+    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    robot.object(2, RosObjectKind::Publisher, 4, 1, 10, "/scan");
+    robot.object(3, RosObjectKind::Node, 1, 0, 0, "mapper");
+    robot.object(3, RosObjectKind::Subscription, 2, 1, 10, "/scan");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    for n in 1..=100 {
+        let at = n * 10 * MS + 3 * MS;
+        robot.events(
+            2,
+            &[
+                (at, RosEvent::Take, 52, [0, n * 10 * MS, 1]),
+                (at, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 10, RosEvent::RclPublish, 4, [0; 3]),
+                (at + 10, RosEvent::RmwPublish, 0, [0, at, 0]),
+                (at + MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+        robot.events(
+            3,
+            &[
+                (at + 2 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 2 * MS, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 3 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+    }
+    let (mut ways, notes) = robot.steps();
+    ways.retain(|way| !way[0].starts_with("/camera"));
+    let chain = way(&["/simulated publish /scan", "/mapper callback /scan", "/mapper callback /scan end"]);
+    assert_eq!(ways, vec![chain; 100], "{notes:?}");
 }
 
 /// As most examples of a client do: it spins until it has the answer, and returns from `main`.

@@ -77,13 +77,12 @@ CALL(rcl_wait, RCL, (void *wait_set, int64_t timeout_ns), (wait_set, timeout_ns)
  * later in a thread whose caches are cold. With no other event of the thread in between, the event has the time of the call. */
 static __thread struct {
   const void *publisher;
-  uint64_t head, ticks;
+  moment_t when;
 } counted;
 static inline void count_subscriptions(const void *publisher) {
   if (taut_is_off_()) return;
   counted.publisher = publisher;
-  counted.head = taut_thread_.head;
-  counted.ticks = taut_usual_ticks_();
+  counted.when = moment(0);
 }
 CALL(rcl_publisher_get_subscription_count, RCL, (const void *publisher, size_t *count), (publisher, count),
      count_subscriptions(publisher), (void)0)

@@ -99,4 +99,27 @@ static inline void add_event(uint32_t event, const void *handle, uint64_t arg0, 
     put_event_slowly(event, (uint64_t)(uintptr_t)handle, arg0, arg1, arg2, records);
 }
 
+/* A moment of this thread, and what it had said until then. */
+typedef struct {
+  uint64_t head, ticks;
+  uint32_t said;
+} moment_t;
+
+static inline moment_t moment(uint32_t said) {
+  moment_t now = {0, 0, said};
+  if (taut_is_off_()) return now;
+  now.head = taut_thread_.head;
+  now.ticks = taut_usual_ticks_();
+  return now;
+}
+
+/* With the time of an earlier moment, if the thread has recorded nothing since then. */
+static inline void add_event_as_of(moment_t then, uint32_t event, const void *handle, uint64_t arg0, uint64_t arg1, uint64_t arg2) {
+  const uint64_t records = arg1 | arg2 ? 2 : 1;
+  taut_thread_t *here = &taut_thread_;
+  if (!taut_is_off_() && then.head && then.head == here->head && here->limit - here->head >= records)
+    put_event(here, then.ticks, event, (uint64_t)(uintptr_t)handle, arg0, arg1, arg2, records);
+  else add_event(event, handle, arg0, arg1, arg2);
+}
+
 #endif

@@ -48,9 +48,17 @@ static int ros2_register_atfork(void (*)(void), void (*)(void), void (*)(void), 
 #define TRACETOOLS "libtracetools.so"
 #define N(pointer) ((uint64_t)(uintptr_t)(pointer))
 
+/* RMW_GID_STORAGE_SIZE is 24 in Humble and 16 from Iron on; what Humble has behind the first 16 bytes is zeros. */
+static uint64_t folded(const uint8_t *gid) {
+  uint64_t halves[2] = {0, 0};
+  if (gid) memcpy(halves, gid, sizeof halves);
+  return halves[0] ^ halves[1];
+}
+
 #include "calls.h"
 #include "groups.h"
 #include "python.h"
+#include "services.h"
 
 /* --- tracepoints ---------------------------------------------------------------------------------------- */
 
@@ -86,13 +94,6 @@ static int ros2_register_atfork(void (*)(void), void (*)(void), void (*)(void), 
     memcpy(&next, &address, sizeof next);                                                                                  \
     if (next && is_enabled_##event(CALLER)) next names;                                                                    \
   }
-
-/* RMW_GID_STORAGE_SIZE is 24 in Humble and 16 from Iron on; what Humble has behind the first 16 bytes is zeros. */
-static uint64_t folded(const uint8_t *gid) {
-  uint64_t halves[2] = {0, 0};
-  if (gid) memcpy(halves, gid, sizeof halves);
-  return halves[0] ^ halves[1];
-}
 
 #define P const void *
 
@@ -152,10 +153,7 @@ TRACEPOINT(message_link_periodic_async, (P * subs, size_t inputs, P *pubs, size_
            add_links(subs, inputs, pubs, outputs, 2))
 
 static inline void add_intra_publish(P publisher, P message) {
-  taut_thread_t *here = &taut_thread_;
-  const bool is_counted = counted.publisher == publisher && counted.head == here->head && counted.head != 0;
-  if (!taut_is_off_() && is_counted && here->limit != here->head)
-    put_event(here, counted.ticks, INTRA_PUBLISH, N(publisher), N(message), 0, 0, 1);
+  if (counted.publisher == publisher) add_event_as_of(counted.when, INTRA_PUBLISH, publisher, N(message), 0, 0);
   else add_event(INTRA_PUBLISH, publisher, N(message), 0, 0);
 }
 
@@ -175,13 +173,14 @@ TRACEPOINT(rclcpp_ring_buffer_enqueue, (P buffer, uint64_t index, uint64_t size,
 TRACEPOINT(rclcpp_ring_buffer_dequeue, (P buffer, uint64_t index, uint64_t size), (buffer, index, size),
            add_event(DEQUEUE, buffer, index, 0, 0))
 TRACEPOINT(rclcpp_ring_buffer_clear, (P buffer), (buffer), add_event(BUFFER_CLEAR, buffer, 0, 0, 0))
-TRACEPOINT(rmw_send_request, (P rmw, P request, int64_t number), (rmw, request, number), add_event(SEND_REQUEST, rmw, (uint64_t)number, 0, 0))
+TRACEPOINT(rmw_send_request, (P rmw, P request, int64_t number), (rmw, request, number),
+           (services_said++, add_event(SEND_REQUEST, rmw, (uint64_t)number, 0, 0)))
 TRACEPOINT(rmw_take_request, (P rmw, P request, const uint8_t *gid, int64_t number, bool taken), (rmw, request, gid, number, taken),
-           add_event(TAKE_REQUEST, rmw, (uint64_t)number, folded(gid), taken))
+           (services_said++, add_event(TAKE_REQUEST, rmw, (uint64_t)number, folded(gid), taken)))
 TRACEPOINT(rmw_send_response, (P rmw, P response, const uint8_t *gid, int64_t number, int64_t stamp),
-           (rmw, response, gid, number, stamp), add_event(SEND_RESPONSE, rmw, (uint64_t)number, folded(gid), (uint64_t)stamp))
+           (rmw, response, gid, number, stamp), (services_said++, add_event(SEND_RESPONSE, rmw, (uint64_t)number, folded(gid), (uint64_t)stamp)))
 TRACEPOINT(rmw_take_response, (P rmw, P response, int64_t number, int64_t stamp, bool taken), (rmw, response, number, stamp, taken),
-           add_event(TAKE_RESPONSE, rmw, (uint64_t)number, (uint64_t)stamp, taken))
+           (services_said++, add_event(TAKE_RESPONSE, rmw, (uint64_t)number, (uint64_t)stamp, taken)))
 
 /* rmw_publish has the message alone up to Iron, and publisher, message and source timestamp from Jazzy on. Iron and Jazzy export
  * the same symbols, so the call decides: rcl_publish came before it on this thread with the same message. */

@@ -15,9 +15,11 @@ impl<T> Default for Book<T> {
 }
 
 impl<T: Clone> Book<T> {
-    /// Facts come in order of time.
+    /// Most facts come in order of time.
     pub fn add(&mut self, key: (i32, u64), time_ns: u64, what: T) {
-        self.entries.entry(key).or_default().push((time_ns, what));
+        let entries = self.entries.entry(key).or_default();
+        let at = entries.partition_point(|(since, _)| *since <= time_ns);
+        entries.insert(at, (time_ns, what));
     }
 
     /// The last that was there by then, or the first that came later.
@@ -39,8 +41,8 @@ mod tests {
     #[test]
     fn an_address_is_what_it_was_then() {
         let mut book = Book::default();
-        book.add((0, 1), 10, "a");
         book.add((0, 1), 20, "b");
+        book.add((0, 1), 10, "a");
         let at = |time_ns| book.at((0, 1), time_ns).copied();
         assert_eq!([at(5), at(10), at(19), at(20), at(99)], [Some("a"), Some("a"), Some("a"), Some("b"), Some("b")]);
         assert_eq!(book.at((1, 1), 10), None);

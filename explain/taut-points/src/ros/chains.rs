@@ -197,7 +197,7 @@ struct Walk<'a> {
     is_cut: bool,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     fn callback(&mut self, callback: u32, entry: Entry) {
         if self.found.len() >= self.room || self.path.len() >= MOST_HOPS {
             self.is_cut = true;
@@ -243,9 +243,13 @@ impl Walk<'_> {
 
     fn publish(&mut self, callback: Option<u32>, entry: Entry, publisher: u32) -> bool {
         let mut goes_on = false;
+        let asker = self.asker(publisher);
         for taker in self.system.led_to(publisher) {
             // A chain that comes back to itself ends there.
             if Some(taker) == callback || self.is_on(taker) {
+                continue;
+            }
+            if asker.is_some_and(|node| *node != self.system.callbacks[taker as usize].node) {
                 continue;
             }
             goes_on = true;
@@ -254,6 +258,20 @@ impl Walk<'_> {
             self.path.pop();
         }
         goes_on
+    }
+
+    /// The node whose request on the way here is answered by this: the answer comes to no other one.
+    fn asker(&self, answerer: u32) -> Option<&'a str> {
+        let system = self.system;
+        let topic = |publisher: u32| &system.topics[system.publishers[publisher as usize].topic as usize];
+        let service = Some(topic(answerer)).filter(|topic| topic.kind == TopicKind::Answers)?;
+        let mut publishers = self.path.iter().rev().filter_map(|(.., exit)| match exit {
+            Exit::Publish(publisher) => Some(*publisher),
+            _ => None,
+        });
+        let asks =
+            |publisher: &u32| topic(*publisher).kind == TopicKind::Requests && topic(*publisher).name == service.name;
+        publishers.find(asks).map(|requester| system.publishers[requester as usize].node.as_str())
     }
 
     fn publishes_nothing(&self, callback: u32) -> bool {

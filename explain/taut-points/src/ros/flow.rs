@@ -1,6 +1,9 @@
 //! Messages followed along their chains, with a pass at each point.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, VecDeque},
+};
 
 use foldhash::{HashMap, HashSet};
 use hdrhistogram::Histogram as Hdr;
@@ -27,6 +30,8 @@ use crate::{
 const IN_FLIGHT_NS: u64 = 100_000_000;
 /// Buffers' places that are remembered.
 const MOST_PLACES: usize = 1 << 16;
+/// Subscriptions that have a note of their own.
+const MOST_NOTES: usize = 4;
 /// Names of chains, points and values have at most so many bytes, as those in recordings.
 const NAME_BYTES: usize = 119;
 /// Coroutines that are suspended, and requests that are not answered.
@@ -82,7 +87,8 @@ struct Open {
 /// What a thread took and will call back with.
 struct Arrived {
     callback: u32,
-    /// Since when it could have been.
+    taken_ns: u64,
+    /// Since when it could have been called.
     ready_ns: u64,
     /// 0 where it is not known.
     published_ns: u64,
@@ -100,7 +106,7 @@ struct Taken {
     time_ns: u64,
     stamp: i64,
     /// When the middleware received it, and said so.
-    received: Option<(i64, u64)>,
+    received: Option<i64>,
 }
 
 /// What came with an answer whose callback is not scheduled yet.
@@ -148,6 +154,8 @@ struct Counts {
     stamped_again: u64,
     /// By callback: messages that were published before its subscription knew of the publisher, or after it was gone.
     unheard: BTreeMap<Option<u32>, u64>,
+    /// By callback that did not end: messages that were published after its process was last heard of.
+    stuck: BTreeMap<u32, u64>,
     /// Takes of topics that are published in the recording, while the publish is not there.
     unmatched: u64,
     /// By chain, of those that keep something on the way.
@@ -364,9 +372,9 @@ impl<'a> Flow<'a> {
                 // An action's client takes of several subscriptions at once.
                 let callback = system.subscriber_at.at((process, handle), time_ns).copied();
                 if let Some(taken) = self.of(thread).taken.as_mut().filter(|taken| Some(taken.callback) == callback) {
-                    taken.received = Some((args[0] as i64, time_ns));
+                    taken.received = Some(args[0] as i64);
                 } else if self.of(thread).arrived.as_ref().map(|arrived| arrived.callback) == callback {
-                    self.received(thread, process, time_ns, args[0] as i64);
+                    self.received(thread, process, args[0] as i64);
                 }
             }
             RosEvent::SendRequest => {
@@ -462,12 +470,20 @@ impl<'a> Flow<'a> {
             By::Key(key) if self.system.topics[topic as usize].kind == TopicKind::Requests => Some(key),
             _ => None,
         };
+        // An answer is for the one client that takes it.
+        if let By::Key(key) = by
+            && self.system.topics[topic as usize].kind == TopicKind::Answers
+        {
+            let others = self.queues[topic as usize].not_for(callback, key, &self.chains);
+            self.unheard.extend(others.iter().map(|message| message.id));
+        }
         let Some(taken) = self.queues[topic as usize].take(callback, by, &self.chains) else {
             self.counts.unmatched += u64::from(self.system.is_followed(topic));
             // It came from somewhere: it begins nothing.
             let messages = Vec::new();
             self.of(thread).arrived = Some(Arrived {
                 callback,
+                taken_ns: time_ns,
                 ready_ns: time_ns,
                 published_ns: 0,
                 stamp: 0,
@@ -480,12 +496,15 @@ impl<'a> Flow<'a> {
         self.counts.by_time += u64::from(taken.is_near);
         self.counts.by_order += u64::from(matches!(by, By::Order { .. }));
         let taker = self.events.pid(thread);
-        let is_first = self.matched.insert((callback, taker, taken.from.0, taken.from.1));
+        let knew = |known: &(u32, i32, i32, u32)| (known.0, known.3) == (callback, taken.from.1);
+        let is_first = !self.matched.contains(&(callback, taker, taken.from.0, taken.from.1));
+        let is_start = is_first && !self.matched.iter().any(knew);
+        self.matched.insert((callback, taker, taken.from.0, taken.from.1));
         // A datum is a message of several chains.
         let mut lost: BTreeMap<u64, bool> = BTreeMap::new();
         for Lost { message, published_ns, thread: publisher, later } in taken.lost {
             if is_first {
-                self.unheard(publisher, message, published_ns);
+                self.unheard(publisher, message, published_ns, is_start);
                 continue;
             }
             let is_overwritten = depth > 0 && later >= depth;
@@ -506,6 +525,7 @@ impl<'a> Flow<'a> {
         let is_far = host_of(taken.from.0) != host_of(taker);
         self.of(thread).arrived = Some(Arrived {
             callback,
+            taken_ns: time_ns,
             ready_ns: if is_far { time_ns } else { taken.published_ns },
             published_ns: taken.published_ns,
             stamp: taken.stamp,
@@ -526,16 +546,16 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Published while its subscription was not there, or did not know of the publisher yet: it is no message of the chain, or,
-    /// if a callback took it before, ended there.
-    fn unheard(&mut self, publisher: u32, message: Message, published_ns: u64) {
+    /// Published while its subscription was not there, or did not know of the publisher yet: it ended there. Before any came through, and
+    /// after the last one, it is no message of the chain, unless a callback took it before.
+    fn unheard(&mut self, publisher: u32, message: Message, published_ns: u64, is_outside: bool) {
         if message.id == 0 {
             return;
         }
         let hops = &self.chains.all[message.chain as usize].hops;
         *self.counts.unheard.entry(hops[usize::from(message.hop)].callback).or_default() += 1;
         match message.hop {
-            0 | 1 => _ = self.unheard.insert(message.id),
+            0 | 1 if is_outside => _ = self.unheard.insert(message.id),
             _ => self.outcome(publisher, message, published_ns, self.ended_early),
         }
     }
@@ -546,13 +566,14 @@ impl<'a> Flow<'a> {
         *self.overwritten.entry(depth).or_insert_with(|| chains.point(format!("overwritten (depth {depth})")))
     }
 
-    /// The middleware says when it received what the thread just took, on the clock of source timestamps.
-    fn received(&mut self, thread: u32, process: i32, time_ns: u64, received: i64) {
+    /// The middleware says when it received what the thread just took, on the clock of source timestamps: before the take, however late
+    /// the publisher's thread said its timestamp.
+    fn received(&mut self, thread: u32, process: i32, received: i64) {
         let Some(arrived) = self.of(thread).arrived.as_mut() else { return };
         if arrived.stamped_ns == 0 || received < arrived.stamp {
             return;
         }
-        let at_ns = arrived.stamped_ns.saturating_add(received.abs_diff(arrived.stamp)).min(time_ns);
+        let at_ns = arrived.stamped_ns.saturating_add(received.abs_diff(arrived.stamp)).min(arrived.taken_ns);
         arrived.ready_ns = at_ns;
         let messages = arrived.messages.clone();
         let tid = self.receiver(process, thread, at_ns);
@@ -588,8 +609,8 @@ impl<'a> Flow<'a> {
         let callback = self.system.callback_at.at((process, address), time_ns).copied();
         let Some(taken) = self.of(thread).taken.take_if(|taken| Some(taken.callback) == callback) else { return };
         self.arrive(thread, taken.callback, taken.time_ns, self.by_stamp(taken.stamp));
-        if let Some((received, at_ns)) = taken.received {
-            self.received(thread, process, at_ns, received);
+        if let Some(received) = taken.received {
+            self.received(thread, process, received);
         }
     }
 
@@ -1075,10 +1096,15 @@ impl<'a> Flow<'a> {
             self.kept.insert(place, (Message { id: 0, ..message }, since_ns));
             sent.push(message);
         }
-        // Outside callbacks it begins something, and so does one more of a callback that published this already; and the next round.
+        // Outside callbacks it begins something, and so does one more of a callback that published this already; the next round; and what a
+        // callback sends whose own messages are not followed, as when a parameter is set.
         let is_outside = callback.is_none() && (self.is_known_outside(thread) || !self.scene.is_stretch);
         let is_round = callback.is_some_and(|callback| self.system.is_round(callback, publisher));
-        if sent.is_empty() && (is_outside || callback.is_some() && !is_first || is_round) {
+        let is_untold = callback.is_some_and(|callback| match self.system.callbacks[callback as usize].of {
+            Of::Topic(topic, _) => !self.system.is_followed(topic),
+            _ => false,
+        });
+        if sent.is_empty() && (is_outside || callback.is_some() && !is_first || is_round || is_untold) {
             sent = self.begin(Root::Publisher(publisher), time_ns);
             for message in &sent {
                 let out = self.chains.all[message.chain as usize].hops[0].out;
@@ -1141,6 +1167,13 @@ impl<'a> Flow<'a> {
         self.out.values.push(Value { signal: self.point(signal), time_ns, value: age_ns as f64 / 1e6 });
     }
 
+    /// By process: a callback that had not ended when it was last heard of. It may hang.
+    fn stuck(&self) -> HashMap<i32, u32> {
+        let running = self.doing.iter().zip(0..).filter_map(|(doing, thread)| Some((thread, doing.running.last()?)));
+        let running = running.filter(|(_, last)| !last.is_answer);
+        running.filter_map(|(thread, last)| Some((self.events.pid(thread), last.callback?))).collect()
+    }
+
     /// What a callback carries at the end, or will go on with, is under way, also where its process has ended.
     fn leave_under_way(&mut self) {
         let mut under_way: Vec<(u64, Message)> = Vec::new();
@@ -1171,6 +1204,7 @@ impl<'a> Flow<'a> {
                 self.end_answer(thread, self.end_ns);
             }
         }
+        let stuck = self.stuck();
         self.leave_under_way();
         for arrived in std::mem::take(&mut self.aside).into_values().flatten() {
             // Taken, and not begun: it waits for its turn.
@@ -1188,12 +1222,18 @@ impl<'a> Flow<'a> {
                 let longest_ns = hop.callback.and_then(|callback| self.longest_ns.get(&callback)).copied().unwrap_or(0);
                 let patience_ns = IN_FLIGHT_NS.max(longest_ns.saturating_mul(2));
                 let taker = hop.callback.and_then(|callback| self.taker.get(&callback));
-                let is_gone = taker.is_some_and(|process| self.last_ns[process] < publish.time_ns);
-                if is_gone {
-                    self.unheard(publish.thread, *message, publish.time_ns);
-                } else if self.end_ns.saturating_sub(publish.time_ns) > patience_ns {
+                let is_silent = taker.is_some_and(|process| self.last_ns[process] < publish.time_ns);
+                let stuck_in = taker.filter(|_| is_silent).and_then(|process| stuck.get(process));
+                // In a stretch a callback that has not ended goes on in the next one.
+                let may_come = stuck_in.is_some() && self.scene.is_stretch;
+                if is_silent && stuck_in.is_none() {
+                    self.unheard(publish.thread, *message, publish.time_ns, true);
+                } else if self.end_ns.saturating_sub(publish.time_ns) > patience_ns && !may_come {
                     if let (Some(callback), true) = (hop.callback, counted.insert((publish.time_ns, hop.callback))) {
                         self.tally.lose(callback, 1, false);
+                    }
+                    if let Some(stuck_in) = stuck_in {
+                        *self.counts.stuck.entry(*stuck_in).or_default() += 1;
                     }
                     self.outcome(publish.thread, *message, self.end_ns, self.not_taken);
                 } else {
@@ -1223,11 +1263,30 @@ impl<'a> Flow<'a> {
 
     /// What a reader must know to trust the figures.
     fn notes(&mut self) {
-        for (callback, count) in &self.counts.unheard {
-            let name = callback.map_or("", |callback| self.system.callbacks[callback as usize].name.as_str());
+        let system = self.system;
+        let name = |callback: &Option<u32>| callback.map_or("", |of| system.callbacks[of as usize].name.as_str());
+        let mut unheard: Vec<(u64, &str)> = self.counts.unheard.iter().map(|(of, count)| (*count, name(of))).collect();
+        unheard.sort_by_key(|(count, _)| Reverse(*count));
+        let others = unheard.split_off(MOST_NOTES.min(unheard.len()));
+        for (count, name) in unheard {
             self.out.notes.push(format!(
-                "{count} messages were published before the subscription of {name} took its first from their publisher, or after \
-                 its process had ended: they did not go on to it"
+                "{} published before the subscription of {name} took its first from their publisher, or after its process had ended: \
+                 they did not go on to it",
+                messages_were(count)
+            ));
+        }
+        if !others.is_empty() {
+            self.out.notes.push(format!(
+                "{} published to {} more subscriptions in the same way: they did not go on to them",
+                messages_were(others.iter().map(|(count, _)| count).sum()),
+                others.len()
+            ));
+        }
+        for (callback, count) in &self.counts.stuck {
+            self.out.notes.push(format!(
+                "{} published after {} had begun, which did not end: nothing took them",
+                messages_were(*count),
+                system.callbacks[*callback as usize].name
             ));
         }
         let mut note = |count: u64, what: &str| {
@@ -1259,6 +1318,13 @@ impl<'a> Flow<'a> {
             self.chains.cut,
             "places begin more chains than can be followed: some ways through kept data were left out",
         );
+    }
+}
+
+fn messages_were(count: u64) -> String {
+    match count {
+        1 => "1 message was".to_owned(),
+        count => format!("{count} messages were"),
     }
 }
 

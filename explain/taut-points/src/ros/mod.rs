@@ -8,6 +8,7 @@
 mod bare;
 mod book;
 mod chains;
+mod clients;
 mod events;
 mod executors;
 mod figures;

@@ -56,6 +56,8 @@ pub(super) struct Books {
     of_actions: Book<u64>,
     /// The middleware's publishers: not all of them are rcl's.
     pub rmw_publishers: HashSet<(i32, u64)>,
+    /// Processes whose beginning is in the trace, with all that they made.
+    pub whole: HashSet<i32>,
 }
 
 impl Books {
@@ -85,6 +87,9 @@ impl Books {
             GroupOfTimer | GroupOfSubscription => self.groups.add(key, time_ns, owner),
             RmwPublisher => {
                 self.rmw_publishers.insert(key);
+            }
+            Context => {
+                self.whole.insert(object.pid);
             }
             _ => {}
         }

@@ -152,6 +152,16 @@ impl Queue {
         Some(Taken { messages, published_ns, is_near, from, stamped_ns, stamp, lost })
     }
 
+    /// Takes out of the publish of this key what waits there for other callbacks.
+    pub fn not_for(&mut self, callback: u32, key: i64, chains: &Chains) -> Vec<Message> {
+        let number = self.by_stamp.get(&key).copied();
+        let messages = number.and_then(|number| self.at(number)).map(|publish| &mut publish.messages);
+        let is_others = |message: &Message| {
+            chains.all[message.chain as usize].hops[usize::from(message.hop)].callback != Some(callback)
+        };
+        messages.map_or_else(Vec::new, |messages| messages.extract_if(.., |message| is_others(message)).collect())
+    }
+
     /// All that waits still, oldest first.
     pub fn rest(&mut self) -> impl Iterator<Item = Publish> + '_ {
         self.waiting.drain(..)

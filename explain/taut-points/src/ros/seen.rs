@@ -7,6 +7,7 @@ use taut_recording::RosEvent;
 
 use super::{
     bare::Bare,
+    clients::{self, TakeOfGid},
     events::{COROUTINE, MOST_NESTED, RESUMED, Row, SUSPENDED},
     naming::Books,
     system::{Of, OnTake, System},
@@ -101,6 +102,7 @@ pub(super) struct Seen {
     /// Requests by when they were sent, as their clients say, and when they were taken.
     sends: Vec<(u64, Send)>,
     requests: HashMap<i64, u64>,
+    takes_of_gids: Vec<TakeOfGid>,
     /// When what was at an address went.
     pub gone: HashMap<(i32, u64), Vec<u64>>,
     /// By process: its first and its last event.
@@ -197,7 +199,9 @@ impl Seen {
                 self.requested[row.thread as usize] = (row.args[2] != 0).then_some(handle);
                 if row.args[2] != 0 {
                     if self.requests.len() < MOST_PAIRS {
-                        self.requests.insert(request_key(row.args[1], row.args[0]), time_ns);
+                        let [number, gid, _] = row.args;
+                        self.requests.insert(request_key(gid, number), time_ns);
+                        self.takes_of_gids.push(TakeOfGid { time_ns, process: pid, service: handle, gid, number });
                     }
                     self.begin_at_take(row, Runs::Service(handle));
                 }
@@ -358,6 +362,7 @@ impl Seen {
                 Some(_) => {}
             }
         }
+        clients::find_gids(&self.sends, &self.takes_of_gids, system);
         // A client says that it sent a request when that is on its way, and may be held up then.
         for (time_ns, send) in &self.sends {
             let gid = system.client_gid_at.at((send.process, send.handle), *time_ns);
@@ -385,7 +390,10 @@ impl Seen {
     fn is_unknown(&self, process: i32, sender: Sender, books: &Books) -> bool {
         match sender {
             Sender::Publisher(_) => !self.says_publisher.contains(&process),
-            Sender::RmwPublisher(address) => !books.rmw_publishers.contains(&(process, address)),
+            // Of its own ones Cyclone DDS does not say that it makes them.
+            Sender::RmwPublisher(address) => {
+                !books.rmw_publishers.contains(&(process, address)) && !books.whole.contains(&process)
+            }
             Sender::Client(_) | Sender::Service(_) | Sender::Scheduler(_) => false,
         }
     }
