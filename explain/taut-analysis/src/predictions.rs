@@ -11,12 +11,15 @@ use crate::{
     kind::Kind,
     ledger::Ledger,
     replay::{Removal, Removals, Removed, Replay, is_off},
-    resample::Blocks,
+    resample::{Blocks, widened},
     walk::Walker,
 };
 
 /// Quantiles that are shown before and after.
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
+/// By so much do the times that messages take by themselves differ in another run on the same machine, at 95 %: what no recording of one run
+/// shows. Calibrated on pairs of recordings and confirmed on others: docs/proof/predictions.md.
+const OTHER_RUN: f64 = 0.06;
 /// So many causes are named of what remains.
 const REMAINING: usize = 3;
 
@@ -42,6 +45,8 @@ struct Sample {
     /// The same, ascending.
     sorted: Vec<u64>,
     blocks: Blocks,
+    /// Of a replay: totals of one that is slower by [`OTHER_RUN`], ascending.
+    slower: Vec<u64>,
 }
 
 /// What a kind of time is to what is removed.
@@ -90,7 +95,7 @@ impl<'a> Predictor<'a> {
                 false => 0.0,
             })
             .collect();
-        let left: Vec<u64> = match replay {
+        let (left, mut slower): (Vec<u64>, Vec<u64>) = match replay {
             Some(replay) => {
                 let of_wait = |kind: &Kind, ns: u64, beyond: u64| match self.part(all, kind) {
                     Part::None => 0,
@@ -101,7 +106,9 @@ impl<'a> Predictor<'a> {
                 let mut removals = Removals::default();
                 (0..self.totals.len())
                     .for_each(|row| removals.push(|all| self.removed(row, &parts, &kept, Some(replay), all)));
-                replay.totals(self.ledger, &Removal { of_rows: &removals, of_wait: &of_wait })
+                let removal = Removal { of_rows: &removals, of_wait: &of_wait, slower: 1.0 };
+                let slower = Removal { slower: 1.0 + OTHER_RUN, ..removal };
+                (replay.totals(self.ledger, &removal), replay.totals(self.ledger, &slower))
             }
             None => {
                 let mut removed = Vec::new();
@@ -110,15 +117,16 @@ impl<'a> Predictor<'a> {
                     self.removed(row, &parts, &kept, None, &mut removed);
                     total.saturating_sub(removed.iter().map(|of| of.own_ns + of.behind_ns).sum())
                 };
-                self.totals.iter().enumerate().map(left).collect()
+                (self.totals.iter().enumerate().map(left).collect(), Vec::new())
             }
         };
+        slower.sort_unstable();
         let blocks = Blocks::of(&left);
         let sorted = blocks.ascending();
         let remaining = self.remaining(&parts, kept.iter().sum(), &left, &sorted);
         let keeps = kept.iter().any(|kept| *kept >= 1.0);
         let half_in = self.half_in(&left, replay.and_then(Replay::base).unwrap_or(&self.totals));
-        let sample = Sample { left, sorted, blocks };
+        let sample = Sample { left, sorted, blocks, slower };
         Prediction { remaining, half_in, ..self.predictions(all, &sample, replay.is_some(), keeps) }
     }
 
@@ -222,12 +230,19 @@ impl<'a> Predictor<'a> {
     }
 
     fn predictions(&self, all: &[&Factor], sample: &Sample, is_replayed: bool, keeps: bool) -> Prediction {
-        let Sample { left, sorted, blocks } = sample;
+        let Sample { left, sorted, blocks, slower } = sample;
         let distribution = Distribution::of(left, sorted);
         let is_shown = |q: &f64| *q <= self.carried || Some(*q) == self.quantile;
-        let least_ns = blocks.interval(0.5).map_or(0, |(low, _)| low);
+        let of_another_run = |quantile| {
+            let value_ns = rank(sorted, quantile)?;
+            // Where messages queue, they wait longer for longer ones: more than in proportion (Kingman 1961).
+            let queued = rank(slower, quantile).map_or(1.0, |slower_ns| slower_ns as f64 / value_ns.max(1) as f64);
+            let ratio = queued.max(1.0 + OTHER_RUN);
+            Some(widened(value_ns, blocks.interval(quantile)?, ratio))
+        };
+        let least_ns = of_another_run(0.5).map_or(0, |(low, _)| low);
         // No quantile above the median is below it; of few bursts a resample may say so.
-        let interval = |quantile| blocks.interval(quantile).map(|(low, high)| (low.max(least_ns.min(high)), high));
+        let interval = |quantile| of_another_run(quantile).map(|(low, high)| (low.max(least_ns.min(high)), high));
         let predicted = |quantile: f64| {
             Some(Predicted {
                 quantile,

@@ -98,11 +98,19 @@ impl Removals {
     }
 }
 
-/// What is taken away.
+/// What is taken away, and how many times as long the rest takes.
+#[derive(Clone, Copy)]
 pub(crate) struct Removal<'a> {
     pub of_rows: &'a Removals,
     /// Of what a thread did before it took a message: kind, time, and how much of it was beyond the typical.
     pub of_wait: &'a dyn Fn(&Kind, u64, u64) -> u64,
+    pub slower: f64,
+}
+
+impl Removal<'_> {
+    fn slowed(&self, ns: u64) -> u64 {
+        (ns as f64 * self.slower) as u64
+    }
 }
 
 /// A thread in the run.
@@ -217,7 +225,8 @@ impl Replay {
         };
         if replay.servers.iter().any(|threads| threads.len() > 1) {
             let none = Removals { all: Vec::new(), ends: vec![0; ledger.rows.len()] };
-            let totals = replay.totals(ledger, &Removal { of_rows: &none, of_wait: &|_, _, _| 0 });
+            let nothing = Removal { of_rows: &none, of_wait: &|_, _, _| 0, slower: 1.0 };
+            let totals = replay.totals(ledger, &nothing);
             let (mut run, mut recorded) =
                 (totals.clone(), ledger.rows.iter().map(|row| row.total_ns).collect::<Vec<_>>());
             run.sort_unstable();
@@ -315,7 +324,7 @@ impl Replay {
         let removed = step.removed(removal);
         let Some(wait) = step.wait else {
             let left = (step.to_ns - step.from_ns).saturating_sub(removed.own_ns + removed.behind_ns + step.away_ns);
-            return (arrives_ns + left).max(last.map_or(0, |(_, free)| free)) + (time_ns - since_ns);
+            return (arrives_ns + removal.slowed(left)).max(last.map_or(0, |(_, free)| free)) + (time_ns - since_ns);
         };
         let wait = &ledger.rows[row].waits()[wait as usize].1;
         let taken_ns = wait.until_ns.max(step.from_ns);
@@ -324,8 +333,8 @@ impl Replay {
         let turn_ns = (time_ns > since_ns).then_some(time_ns);
         let free_ns = free(wait, last, turn_ns, removal);
         let lead = self.lead_ns.get(&step.hop).copied().unwrap_or(0);
-        let starts = if arrives_ns <= free_ns { free_ns } else { arrives_ns + lead };
-        starts + left
+        let starts = if arrives_ns <= free_ns { free_ns } else { arrives_ns + removal.slowed(lead) };
+        starts + removal.slowed(left)
     }
 }
 
@@ -380,7 +389,11 @@ fn free(wait: &Wait, last: Option<(u64, u64)>, turn_ns: Option<u64>, removal: &R
     let whole = wait.until_ns.saturating_sub(wait.since_ns).max(1);
     let rest = wait.until_ns.saturating_sub(recorded.max(wait.since_ns));
     let removed = (u128::from(removed) * u128::from(rest) / u128::from(whole)) as u64;
-    (wait.until_ns + turn_ns.unwrap_or(replayed)).saturating_sub(recorded + removed)
+    let (since_ns, from_ns) = (turn_ns.unwrap_or(replayed), recorded + removed);
+    match wait.until_ns.checked_sub(from_ns) {
+        Some(took_ns) => since_ns + removal.slowed(took_ns),
+        None => (wait.until_ns + since_ns).saturating_sub(from_ns),
+    }
 }
 
 /// What is left of the stretches in which another thread has a server.

@@ -53,6 +53,15 @@ pub(crate) fn share(bursts: &[(f64, f64)]) -> (f64, (f64, f64)) {
     (share, (at(0.025).min(share), at(0.975).max(share)))
 }
 
+/// The interval of a value that another error may change by a factor up to `ratio`, up or down, at the same confidence. Neither depends
+/// on the other, so that their squares add; times differ by factors, so that they add as logarithms.
+pub(crate) fn widened(value_ns: u64, (low_ns, high_ns): (u64, u64), ratio: f64) -> (u64, u64) {
+    let value = value_ns.max(1) as f64;
+    let both = |other: f64| other.max(1.0).ln().hypot(ratio.max(1.0).ln()).exp();
+    let (low, high) = (value / both(value / low_ns.max(1) as f64), value * both(high_ns as f64 / value));
+    ((low.round() as u64).min(low_ns), (high.round() as u64).max(high_ns))
+}
+
 /// Values in order of time, ready for intervals of their quantiles.
 pub(crate) struct Blocks {
     /// (value, block), largest first.
@@ -118,6 +127,17 @@ mod tests {
         assert!((value - 0.5).abs() < 1e-9 && low < value && value < high && high - low < 0.15, "{value} {low} {high}");
         assert_eq!(share(&[]), (0.0, (0.0, 0.0)));
         assert_eq!(share(&[(1.0, 2.0)]), (0.5, (0.0, 1.0)));
+    }
+
+    #[test]
+    fn errors_that_do_not_depend_on_each_other_add_as_squares() {
+        // 3 and 4 make 5, nearly so as factors of a few percent.
+        assert_eq!(widened(100_000, (97_000, 103_000), 1.04), (95_167, 105_035));
+        assert_eq!(widened(100_000, (97_000, 103_000), 1.0), (97_000, 103_000));
+        // What is far wider already hardly changes.
+        let (low, high) = widened(100_000, (50_000, 200_000), 1.04);
+        assert!((49_800..50_000).contains(&low) && (200_001..200_500).contains(&high), "{low} {high}");
+        assert_eq!(widened(0, (0, 0), 2.0).0, 0);
     }
 
     #[test]
