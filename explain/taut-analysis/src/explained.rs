@@ -300,6 +300,9 @@ pub struct Prediction {
     /// By what the messages from the predicted quantile on still exceed typical ones, largest first: the share of each cause.
     /// `queued` holds waits behind others that are new, too.
     pub remaining: Vec<ModeCause>,
+    /// Whether messages keep of it what the typical one has.
+    #[serde(skip)]
+    pub keeps_typical: bool,
     /// What the prediction assumes.
     pub assumption: String,
 }

@@ -271,6 +271,7 @@ impl<'a> Predictor<'a> {
             is_replayed,
             half_in: 0,
             remaining: Vec::new(),
+            keeps_typical: keeps,
             assumption: match keeps {
                 true => format!("{what} never takes longer than in the typical message{alone}"),
                 false => format!("no message spends time on {what}{alone}"),

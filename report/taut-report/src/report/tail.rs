@@ -335,10 +335,17 @@ fn predictions(explained: &Explained) -> Vec<Section> {
         }
         false => "Each row assumes that nothing else takes the cause's place",
     };
+    let of_typical =
+        explained.predictions.iter().filter(|found| found.keeps_typical).map(|found| found.without.as_str());
+    let of_typical: Vec<&str> = of_typical.collect();
+    let assumed = match of_typical.is_empty() {
+        true => assumed.to_owned(),
+        false => format!("{assumed}; of {} the typical message's part stays", of_typical.join(", ")),
+    };
     let is_undecided = explained.predictions.iter().any(|found| !found.is_decided());
     table.caption = match is_undecided {
         true => format!("{assumed}. Undecided: the interval holds {named} as measured"),
-        false => assumed.to_owned(),
+        false => assumed,
     }
     .into();
     let quantiles = [0.5, 0.95, 0.99];
