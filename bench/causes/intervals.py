@@ -121,7 +121,7 @@ def compared(number: int, case: open_loops.Case, options: argparse.Namespace) ->
     return found
 
 
-def undisturbed(logs: list[list]) -> float:
+def undisturbed(logs: list[list]) -> float | None:
     """By how much messages that found all idle in each of the runs, the same ones, took longer in the first run without the cause than in
     that with it."""
     idle = [
@@ -129,6 +129,8 @@ def undisturbed(logs: list[list]) -> float:
     ]
     usual_ns = statistics.median(message.total_ns for message in logs[1])
     both = [at for at in set.intersection(*idle) if logs[0][at].total_ns < 1.5 * usual_ns]
+    if not both:
+        return None
     with_ns, without_ns = (statistics.median(log[at].total_ns for at in both) for log in logs[:2])
     return math.log(without_ns / with_ns)
 
@@ -152,7 +154,7 @@ def tables(all_found: list[dict]) -> str:
             continue
         out += f"| {name} | {len(of)} | {sum(p['is_held_by_sampling'] for p in of)} | {sum(p['is_held'] for p in of)} "
         out += f"| {middle(of, 'sampling')} | {middle(of, 'width')} | {middle(of, 'error')} | {middle(of, 'of_two_runs')} |\n"
-    idle = {p["case"]: p["idle"] for p in found}.values()
+    idle = list({p["case"]: p["idle"] for p in found if p["idle"] is not None}.values())
     out += "\nMessages that found all idle in each run: the run without the cause less that with it, median "
     out += f"{100 * statistics.median(idle):+.1f} %, middle half {100 * statistics.quantiles(idle)[0]:+.1f} to "
     out += f"{100 * statistics.quantiles(idle)[2]:+.1f} %.\n"
