@@ -17,6 +17,8 @@ const LEAST: usize = 20;
 /// lose its CPU before it does.
 const KEPT: f64 = 0.9;
 const KEPT_OF_SCHEDULE: f64 = 0.8;
+/// A schedule is kept for at least this share of the time from its first activation on.
+const LASTS: f64 = 0.5;
 /// How many standard deviations that is above what moments without a timer would do.
 const SIGNIFICANT: f64 = 6.0;
 /// At least this share of a timer's activations is no other timer's. Schedules may meet in each second moment, and what meets another
@@ -37,6 +39,7 @@ const KEEPS_SCHEDULE: f64 = 0.8;
 /// Where waits are rounded so much that the drift may not show, a program's period is about as round a number as its pauses: a pause and
 /// what the thread does in between are none.
 const MORE_DIGITS: usize = 1;
+const MOST_DIGITS: usize = 4;
 /// A schedule is looked for in so many of its periods, and in twice as many as long as there are more: periods that may be meant are
 /// those of so many of the best stretches.
 const FIRST_PERIODS: f64 = 16.0;
@@ -49,6 +52,8 @@ const LOOKED_AHEAD: usize = 16;
 /// Times are looked for in the first so many waits that ended in time …
 const SEARCHED: usize = 600;
 const SEARCHED_RUNS: usize = 20_000;
+/// Of a schedule in so many of them: the longer, the better its period is known.
+const SEARCHED_MOMENTS: usize = 2_400;
 /// … of so many that are between most activations and later ones, in so many steps each, and from so many activations on.
 const PEAKS: usize = 16;
 const STEPS: u32 = 40;
@@ -194,8 +199,8 @@ impl EventLoop {
             let best = match (self.again(&is_left), self.schedule(&is_left)) {
                 (Some(again), Some(schedule)) if self.is_schedule(&again, &schedule) => schedule,
                 (Some(again), _) => again,
-                (None, Some(schedule)) => schedule,
-                (None, None) => break,
+                (None, Some(schedule)) if self.shows_drift() || digits(schedule.1) <= MOST_DIGITS => schedule,
+                (None, _) => break,
             };
             best.0.runs.iter().for_each(|run| is_left[*run] = false);
             timers.push(best);
@@ -207,9 +212,13 @@ impl EventLoop {
 
     /// Whether it keeps that schedule, and is not set again that long after it was served.
     fn is_schedule(&self, again: &(Timer, f64), schedule: &(Timer, f64)) -> bool {
-        let shows_drift = self.rounding.late < self.rounding.tolerance;
         let is_round = || digits(schedule.1) <= digits(again.1) + MORE_DIGITS;
-        schedule.0.score() as f64 >= KEEPS_SCHEDULE * again.0.score() as f64 && (shows_drift || is_round())
+        schedule.0.score() as f64 >= KEEPS_SCHEDULE * again.0.score() as f64 && (self.shows_drift() || is_round())
+    }
+
+    /// Whether waits are rounded by so little that a timer which is set again is seen to drift away from a schedule.
+    fn shows_drift(&self) -> bool {
+        self.rounding.late < self.rounding.tolerance
     }
 
     /// The most frequent timer of the shortest time that is set again when it was served, and explains some of these runs.
@@ -284,18 +293,22 @@ impl EventLoop {
         if left.len() < LEAST {
             return None;
         }
+        let searched = &left[..left.len().min(SEARCHED_MOMENTS)];
+        let until = self.runs.partition_point(|run| run.start <= searched[searched.len() - 1] + self.window());
+        let keep = |period: f64, until: usize| self.keep(period, self.phase(searched.iter().copied(), period).1, until);
         let half = self.rounding.late / 2.0;
-        let tried = self.peaks(Again::Schedule, is_left).into_iter().filter_map(|(low, high)| {
-            let (best, low, high) = self.periods(&left, (low - half, high + half))?;
-            let keep = |period: f64| self.keep(period, self.phase(left.iter().copied(), period).1);
-            let (best, round) = (keep(best), keep(roundest_period(low, high)));
-            let is_as_good = round.score() as f64 >= AS_GOOD_PERIOD * best.score() as f64;
-            Some(if is_as_good { round } else { best })
+        let peaks = self.peaks(Again::Schedule, is_left).into_iter();
+        let tried = peaks.filter_map(|(low, high)| {
+            let periods = self.periods(searched, (low - half, high + half));
+            let tried: Vec<Timer> = periods.into_iter().map(|period| keep(period, until)).collect();
+            let most = tried.iter().map(Timer::score).max()?;
+            let as_good = tried.into_iter().filter(|timer| timer.score() as f64 >= AS_GOOD_PERIOD * most as f64);
+            as_good.min_by_key(|timer| (digits(timer.every), -timer.score()))
         });
         // Of one that is kept too badly, multiples may be kept well enough.
-        let best = tried.max_by_key(Timer::score).filter(|timer| self.holds(timer, is_left))?;
+        let best = keep(tried.max_by_key(Timer::score)?.every, self.runs.len());
         let period = best.every;
-        Some((best, period))
+        Some((best, period)).filter(|(timer, _)| self.holds(timer, is_left))
     }
 
     /// What a wait of a timer that is due may end late, at most.
@@ -303,13 +316,13 @@ impl EventLoop {
         self.rounding.late + 2.0 * self.rounding.tolerance
     }
 
-    /// The period between these bounds with which most of these moments keep a schedule to the end, and the shortest and the longest
-    /// with which nearly as many do.
-    fn periods(&self, moments: &[f64], (low, high): (f64, f64)) -> Option<(f64, f64, f64)> {
+    /// Periods between these bounds with which most of these moments keep a schedule: the roundest one that may be meant by the first of
+    /// them, by twice as many, and so on, and the best one by all.
+    fn periods(&self, moments: &[f64], (low, high): (f64, f64)) -> Vec<f64> {
         let window = self.window();
         let low = low.max(window);
         let span = moments[moments.len() - 1] - moments[0];
-        let (mut best, mut periods) = (vec![(low, high)], FIRST_PERIODS);
+        let (mut best, mut periods, mut found) = (vec![(low, high)], FIRST_PERIODS, Vec::new());
         while low < high {
             // In so many periods the middle of a stretch is off by a part of the window.
             let width = 2.0 * window / DRIFT / periods;
@@ -319,22 +332,24 @@ impl EventLoop {
                 (0..parts as u32).map(move |part| (low + f64::from(part) * width, low + f64::from(part + 1) * width))
             });
             let until = moments.partition_point(|moment| *moment <= moments[0] + periods * high);
-            let some = || moments[..until].iter().step_by(until.div_ceil(SEARCHED)).copied();
+            let some = || moments[..until].iter().copied();
             let mut rated: Vec<(usize, (f64, f64))> =
                 parts.map(|(low, high)| (self.phase(some(), (low + high) / 2.0).0, (low, high))).collect();
             rated.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.0.total_cmp(&b.1.0)));
-            let (most, first) = *rated.first()?;
             rated.truncate(BEST);
+            let Some((most, first)) = rated.first().copied() else { break };
+            let as_good = || rated.iter().filter(|(count, _)| *count as f64 >= AS_GOOD_PERIOD * most as f64);
+            let longest = as_good().map(|(_, (_, high))| *high).fold(low, f64::max);
+            found.push(roundest_period(as_good().map(|(_, (low, _))| *low).fold(longest, f64::min), longest));
             if periods * low >= span {
-                rated.retain(|(count, _)| *count as f64 >= AS_GOOD_PERIOD * most as f64);
-                let longest = rated.iter().map(|(_, (_, high))| *high).fold(low, f64::max);
-                let shortest = rated.iter().map(|(_, (low, _))| *low).fold(longest, f64::min);
-                return Some(((first.0 + first.1) / 2.0, shortest, longest));
+                found.push((first.0 + first.1) / 2.0);
+                break;
             }
             best = rated.into_iter().map(|(_, stretch)| stretch).collect();
             periods *= 2.0;
         }
-        None
+        found.dedup();
+        found
     }
 
     /// How many of these moments are at most that late by a schedule of this period, and its first moment after 0.
@@ -356,24 +371,25 @@ impl EventLoop {
         (best.0, best.1 + self.rounding.tolerance)
     }
 
-    /// The activations of a timer that keeps a schedule of this period, with a moment at `phase`.
-    fn keep(&self, period: f64, phase: f64) -> Timer {
+    /// The activations, among the first runs, of a timer that keeps a schedule of this period, with a moment at `phase`.
+    fn keep(&self, period: f64, phase: f64, until: usize) -> Timer {
         let Rounding { late, tolerance, .. } = self.rounding;
         let mut timer =
             Timer { again: Again::Schedule, every: period, runs: Vec::new(), missed: 0, skipped: 0, looked: 0.0 };
         // Until it explains most: later the timer may be no more, and others' activations meet its moments by chance.
         let mut best = timer.clone();
         let (mut next, mut is_missed) = (0, false);
-        let last = self.runs.last().map_or(0.0, |run| run.start);
+        let runs = &self.runs[..until];
+        let last = runs.last().map_or(0.0, |run| run.start);
         let first = self.timed.first().and_then(|run| self.runs[*run].expiry).unwrap_or(last);
         // From the moment that is before the first wait's end.
-        let moments = (0u32..).map(|n| phase + (((first - phase - late) / period).ceil() + f64::from(n)) * period);
-        for due in moments.take_while(|due| *due <= last) {
+        let mut due = phase + ((first - phase - late) / period).ceil() * period;
+        while due <= last {
             let (earliest, latest) = (due - tolerance, due + late + tolerance);
-            next = next.max(self.runs.partition_point(|run| run.done < earliest));
+            next += runs[next..].partition_point(|run| run.done < earliest);
             let begins = |run: &&Served| run.start.min(run.expiry.unwrap_or(run.start)) <= latest;
             let ends = |run: &Served| run.expiry.is_some_and(|expiry| (earliest..=latest).contains(&expiry));
-            let about = || self.runs[next..].iter().take_while(begins);
+            let about = || runs[next..].iter().take_while(begins);
             if let Some(place) = about().position(ends) {
                 timer.runs.push(next + place);
                 (next, is_missed) = (next + place + 1, false);
@@ -386,11 +402,32 @@ impl EventLoop {
                 (next, is_missed) = (next + 1, false);
             } else if !timer.runs.is_empty() {
                 timer.skipped += 1;
-                timer.missed += usize::from(!std::mem::replace(&mut is_missed, true));
+                // One that the thread was busy at all the time is missed with those of before.
+                let was_busy = next > 0 && runs[next - 1].done >= latest;
+                if !was_busy || !is_missed {
+                    timer.missed += 1;
+                }
+                if was_busy && !is_missed {
+                    due = self.begun_again(due, period);
+                }
+                is_missed = true;
             }
+            due += period;
         }
         best.looked = (best.runs.len() + best.missed) as f64 * self.window();
         best
+    }
+
+    /// The moment of a schedule that the thread was busy at, or a later one that it begins again at: programs that fall behind may choose
+    /// another phase.
+    fn begun_again(&self, due: f64, period: f64) -> f64 {
+        let first = self.timed.partition_point(|run| self.runs[*run].expiry.is_none_or(|expiry| expiry <= due));
+        let later = || self.timed[first..].iter().filter_map(|run| self.runs[*run].expiry);
+        let next = || later().take_while(|expiry| *expiry <= due + FIRST_PERIODS * period);
+        let (most, phase) = self.phase(next(), period);
+        let kept = |moment: &f64| (moment - due + self.rounding.tolerance).rem_euclid(period) <= self.window();
+        let is_same = 2 * next().filter(kept).count() >= most;
+        if is_same { due } else { due + (phase - due).rem_euclid(period) }
     }
 
     /// Of the runs that began because their time was over, those.
@@ -409,7 +446,12 @@ impl EventLoop {
         };
         let span = self.runs.last().map_or(1.0, |run| run.start.max(1.0));
         let chance = self.timed.len() as f64 / span * timer.looked / all;
+        let start = |run: Option<&usize>| run.map_or(0.0, |run| self.runs[*run].start);
+        let (first, last) = (start(timer.runs.first()), start(timer.runs.last()));
+        // What fits for a while is chance.
+        let lasts = timer.again == Again::Served || last - first >= LASTS * (span - first);
         timer.runs.len() >= LEAST
+            && lasts
             && new as f64 >= own * kept
             && kept >= least * all
             && chance < 1.0
@@ -625,6 +667,26 @@ mod tests {
     }
 
     #[test]
+    fn a_schedule_that_begins_again_after_each_stall_is_one() {
+        // Each thirtieth run takes 40 ms, and the program goes on from then.
+        let mut due = 0.0;
+        let run = |n: u32| {
+            due += 10.0 * MS;
+            let (expiry, busy) = (due, if n % 30 == 29 { 40.0 } else { 0.3 });
+            let start = expiry + 0.1 * MS;
+            due = due.max(start + busy * MS - 10.0 * MS);
+            Served { start, done: start + busy * MS, expiry: Some(expiry) }
+        };
+        let runs: Vec<Served> = (0..3_000).map(run).collect();
+        for rounding in [EXACT, WHOLE_MS] {
+            let timers = EventLoop::of(runs.clone(), rounding).timers();
+            let [(timer, period)] = &timers[..] else { panic!("{} timers", timers.len()) };
+            assert_eq!((timer.again, *period), (Again::Schedule, 10.0 * MS));
+            assert!(timer.runs.len() > 2_700, "{}", timer.runs.len());
+        }
+    }
+
+    #[test]
     fn a_pause_and_what_a_quiet_thread_does_in_between_are_no_schedule() {
         // Each time 0.1 ms of work and 0.09 ms until it runs, to within 10 µs: 8.19 ms keep time nearly as well.
         let (mut random, mut at) = (Random(4_242), 0.0);
@@ -654,14 +716,14 @@ mod tests {
     #[test]
     fn a_schedule_that_ends_amid_others_is_one() {
         let moments = |period: f64, n: u32| (1..=n).map(move |k| f64::from(k) * period * MS);
-        let mut moments: Vec<f64> = moments(10.0, 500).chain(moments(7.5, 200)).collect();
+        let mut moments: Vec<f64> = moments(10.0, 500).chain(moments(7.5, 400)).collect();
         moments.sort_by(f64::total_cmp);
         moments.dedup();
         let run = |expiry: f64| Served { start: expiry + 0.1 * MS, done: expiry + 0.2 * MS, expiry: Some(expiry) };
         let timers = EventLoop::of(moments.into_iter().map(run).collect(), EXACT).timers();
         let found: Vec<(Again, f64, usize, u64)> =
             timers.iter().map(|(of, round)| (of.again, round / MS, of.runs.len(), of.skipped)).collect();
-        assert_eq!(found, [(Again::Schedule, 10.0, 500, 0), (Again::Schedule, 7.5, 200, 0)]);
+        assert_eq!(found, [(Again::Schedule, 10.0, 500, 0), (Again::Schedule, 7.5, 400, 0)]);
     }
 
     #[test]
