@@ -265,6 +265,20 @@ here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
 threading.Thread(target=send, daemon=True).start()
 asyncio.run(main())
 ";
+/// An event loop with three coroutines that keep schedules of which each second or fifth moment is also another one's.
+const SCHEDULES: &str = "
+import asyncio
+async def every(period):
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    while True:
+        due += period
+        await asyncio.sleep(due - loop.time())
+async def main():
+    every_one = [asyncio.create_task(every(period)) for period in (0.010, 0.020, 0.050)]
+    await asyncio.sleep(4)
+asyncio.run(main())
+";
 /// Two threads that keep a schedule, each with one that waits for what it hands over. None has a name.
 const THREADS: &str = "
 import queue, threading, time
@@ -298,6 +312,19 @@ fn coroutines_of_an_event_loop_are_loops_each() {
         assert!(found["activations"].as_u64() > Some(least), "{found}");
         assert_eq!(found["activations"], found["release_latency"]["n"], "{found}");
     }
+}
+
+#[test]
+fn coroutines_that_keep_schedules_are_no_sleeps() {
+    if runs().is_none() {
+        return;
+    }
+    let folder = Folder(tempfile::tempdir().unwrap());
+    std::fs::write(folder.path("legs.py"), SCHEDULES).unwrap();
+    let report = folder.record_whole(&["python3", "legs.py"], &["legs.py timer 10 ms"]);
+    let found = with_name(&report["loops"], "legs.py timer 10 ms");
+    assert_eq!((&found["evidence"], &found["period_ns"]), (&"absolute_timer".into(), &10_000_000.into()), "{found}");
+    assert!(texts(&report["loops"], "name").iter().all(|name| !name.contains("sleep")), "{}", report["loops"]);
 }
 
 #[test]

@@ -36,8 +36,13 @@ fn fires(scene: &mut Scene, us: u64, current: i32) {
 
 /// CTRL sleeps on CPU 0 from `from` until `asked`, is woken by its timer at `woken` and runs at `runs`; its call returns 2 µs later.
 fn sleep_until(scene: &mut Scene, from: u64, asked: u64, woken: u64, runs: u64) {
+    wait_until(scene, (libc::SYS_clock_nanosleep, 1, ABSTIME), from, (asked, woken, runs));
+}
+
+/// The same by a call with those arguments.
+fn wait_until(scene: &mut Scene, call: (i64, i64, i64), from: u64, (asked, woken, runs): (u64, u64, u64)) {
     let asked_ns = (asked * US) as i64;
-    scene.enter(0, from, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME);
+    scene.enter(0, from, CTRL, call.0, call.1, call.2);
     scene.event(0, from + 1, KernelEvent::TimerStart, CTRL, [asked_ns, asked_ns + 50_000, TIMER << 8]);
     scene.switch(0, from + 2, CTRL, S, 0);
     fires(scene, woken - 1, 0);
@@ -47,7 +52,7 @@ fn sleep_until(scene: &mut Scene, from: u64, asked: u64, woken: u64, runs: u64) 
     } else {
         scene.switch(0, runs, 0, R, CTRL);
     }
-    scene.exit(0, runs + 2, CTRL, libc::SYS_clock_nanosleep);
+    scene.exit(0, runs + 2, CTRL, call.0);
 }
 
 /// After 30 periods the thread dies, and another program has its number: of so many periods of 3 ms, each with a start so many µs after
@@ -516,6 +521,43 @@ fn a_thread_that_sleeps_until_the_next_moment_of_two_schedules_is_two_loops() {
     let mut found: Vec<_> = loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped)).collect();
     found.sort_unstable();
     assert_eq!(found, [("ctrl timer 10 ms", 40, Some(0)), ("ctrl timer 4 ms", 100, Some(0))]);
+}
+
+#[test]
+fn the_few_moments_of_a_slow_schedule_are_no_activations_of_a_fast_one() {
+    let mut scene = new();
+    let mut moments: Vec<u64> = (1..=400).map(|k| k * 1_000).chain((1..=50).map(|k| k * 8_000 + 400)).collect();
+    moments.sort_unstable();
+    let mut free = 100;
+    for due in moments {
+        sleep_until(&mut scene, free, due, due + 5, due + 8);
+        free = due + 60;
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    let loops = analyse(&scene).loops;
+    let mut found: Vec<_> = loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped)).collect();
+    found.sort_unstable();
+    assert_eq!(found, [("ctrl timer 1 ms", 400, Some(0)), ("ctrl timer 8 ms", 50, Some(0))]);
+}
+
+#[test]
+fn timed_waits_at_a_lock_of_their_own_each_are_at_one_place() {
+    const LOCK: i64 = 0x7f00_1000;
+    /// FUTEX_WAIT_BITSET, private.
+    const WAIT: i64 = 9 | 128;
+    let mut scene = new();
+    let mut free = 100;
+    for k in 1..=100 {
+        let due = k * PERIOD;
+        // Where the allocator had space.
+        let lock = LOCK + 0x40 * (k * k % 5) as i64;
+        wait_until(&mut scene, (libc::SYS_futex, lock, WAIT), free, (due, due + 5, due + 8));
+        free = due + 100;
+    }
+    scene.enter(0, free, CTRL, libc::SYS_futex, LOCK, WAIT).switch(0, free + 2, CTRL, S, 0);
+    let loops = analyse(&scene).loops;
+    let found: Vec<_> = loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped)).collect();
+    assert_eq!(found, [("ctrl timer 1 ms", 100, Some(0))]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::route::LoopEvidence;
 
 /// A loop, and which of the worker's runs are its.
+#[derive(Clone)]
 pub(super) struct Found {
     pub evidence: LoopEvidence,
     pub period_ns: u64,

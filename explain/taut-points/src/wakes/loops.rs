@@ -20,6 +20,8 @@ const MOST_SHARE: f64 = 0.8;
 pub(super) const FEW: usize = 5;
 /// So much of the time that a loop sleeps it sleeps for one length.
 const SAME_SLEEPS: f64 = 0.6;
+/// A schedule is all that there is if it leaves out no more than one of so many moments.
+const LEFT_OVER: usize = 10;
 /// What a loop does between its sleeps may be that uneven: nine of ten periods to their median.
 const MOST_UNEVEN: f64 = 20.0;
 /// Sleeps of a loop are for one time, to within this share of it …
@@ -43,24 +45,34 @@ pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
     if modes.len() > 1 {
         return modes;
     }
-    if let Some(mut found) = scheduled(worker, timed.clone()) {
-        // And those whose moment was past when they came to wait for it.
-        let is_its = |at: &usize| worker.runs[*at].waker == Waker::Past || timed.binary_search(at).is_ok();
-        found.runs = (0..worker.runs.len()).filter(is_its).collect();
-        found.skipped = worker.keep_schedule(&mut found.runs, found.period_ns);
-        return vec![found];
+    let scheduled = scheduled(worker, &timed);
+    // Moments that are not the schedule's may be another one's.
+    if let Some((found, _)) = scheduled.clone().filter(|(_, of_none)| LEFT_OVER * of_none <= timed.len()) {
+        return vec![keeping(worker, found, &timed)];
     }
     // All at once, as executors of callbacks do: they sleep until the next moment of any.
     let merged = by_schedules(worker, &timed, schedule::merged);
     if merged.len() > 1 {
         return merged;
     }
-    let of_event_loop = if several.is_empty() { timers::of(worker) } else { several };
-    if of_event_loop.len() > 1 {
+    let of_event_loop = if several.is_empty() || scheduled.is_some() { timers::of(worker) } else { several };
+    let keeps_schedule = |found: &Found| found.evidence == LoopEvidence::AbsoluteTimer;
+    if of_event_loop.len() > 1 || scheduled.is_none() && of_event_loop.iter().any(keeps_schedule) {
         return of_event_loop;
+    }
+    if let Some((found, _)) = scheduled {
+        return vec![keeping(worker, found, &timed)];
     }
     let found = amid_sleeps(worker, &timed).or_else(|| asleep(worker, &timed));
     found.map_or(of_event_loop, |found| vec![found])
+}
+
+/// That schedule's loop with the runs whose moment was past when they came to wait for it.
+fn keeping(worker: &mut Worker, mut found: Found, timed: &[usize]) -> Found {
+    let is_its = |at: &usize| worker.runs[*at].waker == Waker::Past || timed.binary_search(at).is_ok();
+    found.runs = (0..worker.runs.len()).filter(is_its).collect();
+    found.skipped = worker.keep_schedule(&mut found.runs, found.period_ns);
+    found
 }
 
 /// It keeps a schedule, and sleeps for other times in between: those sleeps are part of its activations.
@@ -120,10 +132,13 @@ fn by_schedules(worker: &Worker, timed: &[usize], of: impl Fn(&[u64]) -> Vec<Par
     of(&asked).into_iter().map(found).collect()
 }
 
-fn scheduled(worker: &Worker, runs: Vec<usize>) -> Option<Found> {
+/// The schedule that the moments of these runs keep, and how many of them are none of it.
+fn scheduled(worker: &Worker, runs: &[usize]) -> Option<(Found, usize)> {
     let timers = runs.iter().filter_map(|at| worker::timer(worker.runs[*at].waker));
     let (asked, armed): (Vec<u64>, Vec<u64>) = timers.unzip();
-    Some(Found { runs, ..by_schedule(schedule::of(&asked, &armed)?) })
+    let schedule = schedule::of(&asked, &armed)?;
+    let of_none = schedule::of_none(&asked, schedule.period_ns);
+    Some((by_schedule(schedule), of_none))
 }
 
 fn by_schedule(schedule: schedule::Schedule) -> Found {

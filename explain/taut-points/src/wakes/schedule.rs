@@ -8,6 +8,9 @@ const STEADY_SHARE: f64 = 0.75;
 const STEADY: f64 = 0.02;
 /// Steps of a schedule that the program computes in whole nanoseconds differ by no more.
 const EXACT_NS: f64 = 100.0;
+/// A step that is off by more than so many times what is usual counts as one of so many: else one hides how all others follow each
+/// other.
+const OUTLIER: f64 = 4.0;
 /// Fewer steps do not tell a schedule with jitter from sleeps that drift.
 const LEAST_FOR_JITTER: usize = 30;
 /// Correlation of neighbouring steps: −1/2 of moments that each miss the schedule by themselves, 0 of a drift.
@@ -51,10 +54,10 @@ pub(super) fn of(moments: &[u64], armed: &[u64]) -> Option<Schedule> {
         return None;
     }
     let is_exact = share(EXACT_NS) >= STEADY_SHARE;
-    let single: Vec<Option<f64>> = steps
-        .iter()
-        .map(|step| (off(*step).abs() <= STEADY * median && periods(*step) == 1.0).then_some(*step))
-        .collect();
+    let is_single = |step: &f64| off(*step).abs() <= STEADY * median && periods(*step) == 1.0;
+    let usual = OUTLIER * spread(&steps.iter().copied().filter(is_single).collect::<Vec<f64>>()).max(EXACT_NS);
+    let of_usual = |step: f64| step.clamp(median - usual, median + usual);
+    let single: Vec<Option<f64>> = steps.iter().map(|step| Some(*step).filter(is_single).map(of_usual)).collect();
     let kept: Vec<f64> = single.iter().flatten().copied().collect();
     let mean = kept.iter().sum::<f64>() / kept.len().max(1) as f64;
     // Who keeps a schedule sleeps shorter after longer work; who does not sleeps for the same time.
@@ -66,6 +69,18 @@ pub(super) fn of(moments: &[u64], armed: &[u64]) -> Option<Schedule> {
     let period = if is_exact { median } else { mean };
     let skipped = steps.iter().map(|step| ((step / period).round() as u64).saturating_sub(1)).sum();
     Some(Schedule { period_ns: period.round() as u64, skipped })
+}
+
+/// How many of these ascending moments are whole periods away from none of those next to them.
+pub(super) fn of_none(moments: &[u64], period_ns: u64) -> usize {
+    let period = period_ns as f64;
+    let is_whole = |a: u64, b: u64| {
+        let periods = a.abs_diff(b) as f64 / period;
+        periods >= 0.5 && (periods - periods.round()).abs() <= STEADY
+    };
+    // Between two of its moments there may be one of another.
+    let near = |at: usize| &moments[at.saturating_sub(2)..moments.len().min(at + 3)];
+    (0..moments.len()).filter(|at| !near(*at).iter().any(|other| is_whole(*other, moments[*at]))).count()
 }
 
 /// One of several schedules that a thread keeps.
@@ -250,6 +265,17 @@ mod tests {
     }
 
     #[test]
+    fn one_moment_that_is_far_off_does_not_hide_a_schedule() {
+        // As of a loop whose first sleep is before it computes any: 50 ms to within 1 µs, and one of 150 µs more.
+        let noise = noise(100, 1_000);
+        let mut moments: Vec<u64> = (1..).zip(&noise).map(|(k, noise)| k * 50_000_000 + 150_000 + noise).collect();
+        moments[0] -= 150_000;
+        let armed: Vec<u64> = moments.iter().zip(&noise).map(|(at, work)| at - 49_700_000 + 20 * work).collect();
+        let found = of(&moments, &armed).unwrap();
+        assert!(found.period_ns.abs_diff(50_000_000) < 100 && found.skipped == 0, "{found:?}");
+    }
+
+    #[test]
     fn sleeps_for_a_time_keep_no_schedule() {
         let mut at = 0;
         let moments: Vec<u64> = noise(300, 9_000)
@@ -307,6 +333,17 @@ mod tests {
 
     fn periods(parts: &[Part]) -> Vec<(u64, u64, usize)> {
         parts.iter().map(|of| (of.schedule.period_ns, of.schedule.skipped, of.moments.len())).collect()
+    }
+
+    #[test]
+    fn moments_of_another_schedule_are_none_of_the_first() {
+        let mut moments: Vec<u64> = (1..=400).map(|k| k * 5_000_000).collect();
+        moments.extend((1..=45).map(|k| k * 33_000_000 + 700_000));
+        moments.sort_unstable();
+        let found = of(&moments, &[]).unwrap();
+        assert_eq!((found.period_ns, of_none(&moments, found.period_ns)), (5_000_000, 45));
+        let gaps: Vec<u64> = (0..200).filter(|k| k % 25 != 3).map(|k| k * 1_000_000).collect();
+        assert_eq!(of_none(&gaps, 1_000_000), 0);
     }
 
     #[test]

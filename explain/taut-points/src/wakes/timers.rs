@@ -7,23 +7,28 @@ use taut_timelines::Call;
 use super::{
     found::Found,
     schedule::{Schedule, middle},
-    waits::Site,
-    worker::{self, Worker},
+    worker::{self, Run, Worker},
 };
 use crate::route::LoopEvidence;
 
 /// Fewer activations show no timer.
 const LEAST: usize = 20;
-/// At least this share of the activations that are due begins.
+/// At least this share of the activations that are due begins: of a schedule fewer, since a thread that computes how long it sleeps may
+/// lose its CPU before it does.
 const KEPT: f64 = 0.9;
+const KEPT_OF_SCHEDULE: f64 = 0.8;
+/// A schedule is kept for at least this share of the time from its first activation on.
+const LASTS: f64 = 0.5;
 /// How many standard deviations that is above what moments without a timer would do.
 const SIGNIFICANT: f64 = 6.0;
-/// At least this share of a timer's activations is no other timer's. Schedules may meet in each second moment; those that drift meet by
-/// chance.
-const OWN_OF_SCHEDULE: f64 = 0.3;
+/// At least this share of a timer's activations is no other timer's. Schedules may meet in each second moment, and what meets another
+/// one more often may be a part of it; those that drift meet by chance.
+const OWN_OF_SCHEDULE: f64 = 0.45;
 const OWN: f64 = 0.6;
 /// At least this share of the thread's waits that ended in time is explained by the timers that are found.
 const EXPLAINED: f64 = 0.7;
+/// At least this share of a thread's waits is for whole milliseconds if it counts in them.
+const WHOLE_MS_SHARE: f64 = 0.9;
 /// Timers of one thread.
 const MOST: usize = 8;
 /// One that was to begin and did not weighs as much as so many that did.
@@ -31,20 +36,32 @@ const MISSED_WEIGH: i64 = 3;
 
 /// A schedule explains nearly as many as a time after each activation would: those that are set again drift away from any.
 const KEEPS_SCHEDULE: f64 = 0.8;
+/// Where waits are rounded so much that the drift may not show, a program's period is about as round a number as its pauses: a pause and
+/// what the thread does in between are none.
+const MORE_DIGITS: usize = 1;
+const MOST_DIGITS: usize = 4;
+/// A schedule is looked for in so many of its periods, and in twice as many as long as there are more: periods that may be meant are
+/// those of so many of the best stretches.
+const FIRST_PERIODS: f64 = 16.0;
+const BEST: usize = 16;
+/// To the end of the recording a period is off by no more than one of so many parts of what a wait may be late.
+const DRIFT: f64 = 4.0;
 
 /// The next activation of a timer is among so many that follow.
 const LOOKED_AHEAD: usize = 16;
 /// Times are looked for in the first so many waits that ended in time …
 const SEARCHED: usize = 600;
 const SEARCHED_RUNS: usize = 20_000;
+/// Of a schedule in so many of them: the longer, the better its period is known.
+const SEARCHED_MOMENTS: usize = 2_400;
 /// … of so many that are between most activations and later ones, in so many steps each, and from so many activations on.
 const PEAKS: usize = 16;
 const STEPS: u32 = 40;
 const FIRST: usize = 4;
 /// Around the most frequent time others count that are nearly as frequent.
 const PEAK: f64 = 0.9;
-/// Times that serve a timer nearly as well.
-const AS_GOOD: f64 = 0.9;
+/// Periods that serve a schedule nearly as well: of all its moments, to the end of the recording.
+const AS_GOOD_PERIOD: f64 = 0.9;
 
 /// By how much a wait may end otherwise than when its timer is due, ns.
 #[derive(Clone, Copy, Debug)]
@@ -56,21 +73,36 @@ struct Rounding {
 
 impl Rounding {
     /// What the call's time is given in. `None` of calls that event loops do not wait in.
-    fn of(site: Site) -> Option<Rounding> {
+    fn of(worker: &Worker) -> Option<Rounding> {
         const MS: f64 = 1e6;
-        let whole_ms = |early, late| Some(Rounding { early, late, tolerance: 0.1 * MS });
-        match site.call.and_then(|call| call.known_name())? {
+        let call = worker.site.call.filter(|call| matches!(call.kind(), Call::Poll | Call::Futex))?;
+        let share_of = |is_one: fn(&Run) -> bool| {
+            let timed = || worker.runs.iter().filter(|run| worker::timer(run.waker).is_some());
+            timed().filter(|run| is_one(run)).count() as f64 / timed().count().max(1) as f64
+        };
+        let exact = Rounding { early: 0.0, late: 0.02 * MS, tolerance: 0.05 * MS };
+        let whole_ms = |early, late| Rounding { early, late, tolerance: 0.1 * MS };
+        Some(match call.known_name() {
+            // A descriptor's.
+            _ if call.kind() == Call::Poll && share_of(Run::is_of_earlier_timer) > 0.5 => exact,
             // CPython rounds up twice.
-            "epoll_wait" => whole_ms(0.0, 2.0 * MS),
+            Some("epoll_wait") => whole_ms(0.0, 2.0 * MS),
             // libuv's clock has whole milliseconds, too.
-            "epoll_pwait" => whole_ms(MS, 2.0 * MS),
-            "poll" => whole_ms(0.0, MS),
-            _ if matches!(site.kind(), Some(Call::Poll | Call::Futex)) => {
-                Some(Rounding { early: 0.0, late: 0.02 * MS, tolerance: 0.05 * MS })
-            }
-            _ => None,
-        }
+            Some("epoll_pwait") => whole_ms(MS, 2.0 * MS),
+            Some("poll") => whole_ms(0.0, MS),
+            // Runtimes that count milliseconds, such as Tokio.
+            _ if call.kind() == Call::Futex && share_of(is_whole_ms) >= WHOLE_MS_SHARE => whole_ms(0.0, 2.0 * MS),
+            _ => exact,
+        })
     }
+}
+
+/// Whether its timer was armed for whole milliseconds, but for what the thread did before it was.
+fn is_whole_ms(run: &Run) -> bool {
+    const MS: u64 = 1_000_000;
+    const BEFORE: u64 = 20_000;
+    let is_whole = |(asked_ns, armed_ns): (u64, u64)| (asked_ns.saturating_sub(armed_ns) + BEFORE) % MS <= BEFORE;
+    worker::timer(run.waker).is_some_and(is_whole)
 }
 
 /// A run of the thread, in ns since its first one began.
@@ -113,7 +145,7 @@ impl Timer {
 
 /// Loops of an event loop's timers; none if these are not all that there is.
 pub(super) fn of(worker: &Worker) -> Vec<Found> {
-    let Some(rounding) = Rounding::of(worker.site) else { return Vec::new() };
+    let Some(rounding) = Rounding::of(worker) else { return Vec::new() };
     let first_ns = worker.runs.first().map_or(0, |run| run.start_ns);
     let since_first = |ns: u64| ns as f64 - first_ns as f64;
     let served = worker.runs.iter().map(|run| Served {
@@ -164,10 +196,12 @@ impl EventLoop {
         let mut is_left: Vec<bool> = self.runs.iter().map(|run| run.expiry.is_some()).collect();
         let mut timers = Vec::new();
         while timers.len() < MOST {
-            let [served, schedule] = [Again::Served, Again::Schedule].map(|again| self.search(again, &is_left));
-            let score = |of: &Option<(Timer, f64)>| of.as_ref().map_or(0, |(timer, _)| timer.score()) as f64;
-            let is_schedule = score(&schedule) >= KEEPS_SCHEDULE * score(&served);
-            let Some(best) = (if is_schedule { schedule } else { served }) else { break };
+            let best = match (self.again(&is_left), self.schedule(&is_left)) {
+                (Some(again), Some(schedule)) if self.is_schedule(&again, &schedule) => schedule,
+                (Some(again), _) => again,
+                (None, Some(schedule)) if self.shows_drift() || digits(schedule.1) <= MOST_DIGITS => schedule,
+                (None, _) => break,
+            };
             best.0.runs.iter().for_each(|run| is_left[*run] = false);
             timers.push(best);
         }
@@ -176,86 +210,76 @@ impl EventLoop {
         if explained as f64 >= EXPLAINED * self.timed.len() as f64 { timers } else { Vec::new() }
     }
 
-    /// The most frequent timer of the shortest time that explains some of these runs.
-    fn search(&self, again: Again, is_left: &[bool]) -> Option<(Timer, f64)> {
-        let left: Vec<usize> = self.timed.iter().copied().filter(|run| is_left[*run]).collect();
+    /// Whether it keeps that schedule, and is not set again that long after it was served.
+    fn is_schedule(&self, again: &(Timer, f64), schedule: &(Timer, f64)) -> bool {
+        let is_round = || digits(schedule.1) <= digits(again.1) + MORE_DIGITS;
+        schedule.0.score() as f64 >= KEEPS_SCHEDULE * again.0.score() as f64 && (self.shows_drift() || is_round())
+    }
+
+    /// Whether waits are rounded by so little that a timer which is set again is seen to drift away from a schedule.
+    fn shows_drift(&self) -> bool {
+        self.rounding.late < self.rounding.tolerance
+    }
+
+    /// The most frequent timer of the shortest time that is set again when it was served, and explains some of these runs.
+    fn again(&self, is_left: &[bool]) -> Option<(Timer, f64)> {
+        let left: Vec<usize> = self.left(is_left).collect();
         if left.len() < LEAST {
             return None;
         }
         let firsts = &left[..left.len().min(FIRST)];
         let best = |every: f64, until: usize| {
-            let all = firsts.iter().map(|first| self.follow(again, *first, every, until));
+            let all = firsts.iter().map(|first| self.follow(*first, every, until));
             all.max_by_key(Timer::score)
         };
-        self.peaks(again, is_left).into_iter().find_map(|(low, high)| {
+        self.peaks(Again::Served, is_left).into_iter().find_map(|(low, high)| {
             let (low, high) = (low - self.rounding.late / 2.0, high + self.rounding.late / 2.0);
             let step = (high - low) / f64::from(STEPS);
             let times = (0..=STEPS).map(|at| low + f64::from(at) * step).filter(|every| *every > 0.0);
             let tried: Vec<Timer> = times.filter_map(|every| best(every, self.searched)).collect();
             let most = tried.iter().max_by_key(|timer| timer.score())?;
             let timer = best(most.every, self.runs.len()).filter(|timer| self.holds(timer, is_left))?;
-            let as_good: Vec<f64> = tried
-                .iter()
-                .filter(|timer| timer.score() as f64 >= AS_GOOD * most.score() as f64)
-                .map(|timer| timer.every)
-                .collect();
-            let busy: Vec<f64> = timer.runs.iter().map(|run| self.runs[*run].done - self.runs[*run].start).collect();
             // When in the activation it was set is not known.
-            let (before, after) = match again {
-                Again::Served => (middle(&busy), 0.0),
-                Again::Schedule => (step, step),
-            };
-            let (low, high) = (as_good.first()? - before, as_good.last()? + after);
-            Some((timer, roundest(low, high)))
+            let busy = middle(
+                &timer.runs.iter().map(|run| self.runs[*run].done - self.runs[*run].start).collect::<Vec<f64>>(),
+            );
+            let (low, high) = self.pause(&timer.runs);
+            Some((timer, roundest(low - busy, high)))
         })
     }
 
-    /// The activations of a timer that is set for this time, from this one on.
-    fn follow(&self, again: Again, first: usize, every: f64, until: usize) -> Timer {
+    /// The time between which and which a timer is set that begins these activations, from a start of one on. Most waits are rounded by
+    /// less than a millisecond.
+    fn pause(&self, runs: &[usize]) -> (f64, f64) {
+        let pause = |pair: &[usize]| Some(self.runs[pair[1]].expiry? - self.runs[pair[0]].start);
+        let usual = middle(&runs.windows(2).filter_map(pause).collect::<Vec<f64>>());
         let Rounding { late, tolerance, .. } = self.rounding;
-        let early = if again == Again::Served { self.rounding.early } else { 0.0 };
-        // The earliest and the latest moment at which it may have been due.
-        let since = |run: &Served| match again {
-            Again::Served => (run.start, run.done),
-            Again::Schedule => {
-                let end = run.expiry.unwrap_or(run.start);
-                (end - late, end)
-            }
-        };
+        (usual - late.min(1e6) - tolerance, usual + tolerance)
+    }
+
+    /// The activations of a timer that is set again for this time, from this one on.
+    fn follow(&self, first: usize, every: f64, until: usize) -> Timer {
+        let Rounding { early, late, tolerance } = self.rounding;
         let runs = &self.runs[..until];
-        let mut timer = Timer { again, every, runs: vec![first], missed: 0, skipped: 0, looked: 0.0 };
-        let (mut at, mut due) = (first, since(&runs[first]));
+        let mut timer = Timer { again: Again::Served, every, runs: vec![first], missed: 0, skipped: 0, looked: 0.0 };
+        // The earliest and the latest moment at which it may have been set.
+        let (mut at, mut set) = (first, (runs[first].start, runs[first].done));
         loop {
-            due = (due.0 + every, due.1 + every);
+            let due = (set.0 + every, set.1 + every);
             at = (at + 1).max(runs.partition_point(|run| run.done < due.0 - early));
             let Some(run) = runs.get(at) else { return timer };
             let (earliest, latest) = (due.0 - early - tolerance, due.1 + late + tolerance);
-            if let Some(expiry) = run.expiry.filter(|expiry| (earliest..=latest).contains(expiry)) {
+            if run.expiry.is_some_and(|expiry| (earliest..=latest).contains(&expiry)) {
                 timer.looked += latest - earliest;
                 timer.runs.push(at);
-                due = match again {
-                    Again::Served => since(run),
-                    Again::Schedule => {
-                        let (low, high) = (due.0.max(expiry - late), due.1.min(expiry));
-                        if low <= high { (low, high) } else { ((low + high) / 2.0, (low + high) / 2.0) }
-                    }
-                };
+                set = (run.start, run.done);
             } else if run.start <= latest {
                 // It was served with what another wake began.
-                if again == Again::Served {
-                    due = (due.0.max(run.start), due.0.max(run.done));
-                }
+                set = (due.0.max(run.start), due.0.max(run.done));
             } else {
                 timer.looked += latest - earliest;
                 timer.missed += 1;
-                // Moments that went by until this run.
-                let more = ((run.start - due.0) / every - 1.0).max(0.0).floor();
-                timer.skipped += 1 + more as u64;
-                due = match again {
-                    // What a message began says nothing of the schedule.
-                    Again::Schedule if run.expiry.is_none() => (due.0 + more * every, due.1 + more * every),
-                    _ => since(run),
-                };
+                set = (run.start, run.done);
                 if timer.missed > LEAST.max(timer.runs.len()) {
                     return timer;
                 }
@@ -263,17 +287,173 @@ impl EventLoop {
         }
     }
 
+    /// The timer that keeps a schedule and explains most of these runs.
+    fn schedule(&self, is_left: &[bool]) -> Option<(Timer, f64)> {
+        let left: Vec<f64> = self.left(is_left).filter_map(|run| self.runs[run].expiry).collect();
+        if left.len() < LEAST {
+            return None;
+        }
+        let searched = &left[..left.len().min(SEARCHED_MOMENTS)];
+        let until = self.runs.partition_point(|run| run.start <= searched[searched.len() - 1] + self.window());
+        let keep = |period: f64, until: usize| self.keep(period, self.phase(searched.iter().copied(), period).1, until);
+        let half = self.rounding.late / 2.0;
+        let peaks = self.peaks(Again::Schedule, is_left).into_iter();
+        let tried = peaks.filter_map(|(low, high)| {
+            let periods = self.periods(searched, (low - half, high + half));
+            let tried: Vec<Timer> = periods.into_iter().map(|period| keep(period, until)).collect();
+            let most = tried.iter().map(Timer::score).max()?;
+            let as_good = tried.into_iter().filter(|timer| timer.score() as f64 >= AS_GOOD_PERIOD * most as f64);
+            as_good.min_by_key(|timer| (digits(timer.every), -timer.score()))
+        });
+        // Of one that is kept too badly, multiples may be kept well enough.
+        let best = keep(tried.max_by_key(Timer::score)?.every, self.runs.len());
+        let period = best.every;
+        Some((best, period)).filter(|(timer, _)| self.holds(timer, is_left))
+    }
+
+    /// What a wait of a timer that is due may end late, at most.
+    fn window(&self) -> f64 {
+        self.rounding.late + 2.0 * self.rounding.tolerance
+    }
+
+    /// Periods between these bounds with which most of these moments keep a schedule: the roundest one that may be meant by the first of
+    /// them, by twice as many, and so on, and the best one by all.
+    fn periods(&self, moments: &[f64], (low, high): (f64, f64)) -> Vec<f64> {
+        let window = self.window();
+        let low = low.max(window);
+        let span = moments[moments.len() - 1] - moments[0];
+        let (mut best, mut periods, mut found) = (vec![(low, high)], FIRST_PERIODS, Vec::new());
+        while low < high {
+            // In so many periods the middle of a stretch is off by a part of the window.
+            let width = 2.0 * window / DRIFT / periods;
+            let parts = best.iter().flat_map(|(low, high)| {
+                let parts = ((high - low) / width).ceil().max(1.0);
+                let width = (high - low) / parts;
+                (0..parts as u32).map(move |part| (low + f64::from(part) * width, low + f64::from(part + 1) * width))
+            });
+            let until = moments.partition_point(|moment| *moment <= moments[0] + periods * high);
+            let some = || moments[..until].iter().copied();
+            let mut rated: Vec<(usize, (f64, f64))> =
+                parts.map(|(low, high)| (self.phase(some(), (low + high) / 2.0).0, (low, high))).collect();
+            rated.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.0.total_cmp(&b.1.0)));
+            rated.truncate(BEST);
+            let Some((most, first)) = rated.first().copied() else { break };
+            let as_good = || rated.iter().filter(|(count, _)| *count as f64 >= AS_GOOD_PERIOD * most as f64);
+            let longest = as_good().map(|(_, (_, high))| *high).fold(low, f64::max);
+            found.push(roundest_period(as_good().map(|(_, (low, _))| *low).fold(longest, f64::min), longest));
+            if periods * low >= span {
+                found.push((first.0 + first.1) / 2.0);
+                break;
+            }
+            best = rated.into_iter().map(|(_, stretch)| stretch).collect();
+            periods *= 2.0;
+        }
+        found.dedup();
+        found
+    }
+
+    /// How many of these moments are at most that late by a schedule of this period, and its first moment after 0.
+    fn phase(&self, moments: impl Iterator<Item = f64>, period: f64) -> (usize, f64) {
+        let mut phases: Vec<f64> = moments.map(|moment| moment.rem_euclid(period)).collect();
+        phases.sort_unstable_by(f64::total_cmp);
+        let (n, window) = (phases.len(), self.window());
+        let (mut end, mut best) = (0, (0, 0.0));
+        for first in 0..n {
+            let at = |place: usize| phases[place % n] + if place < n { 0.0 } else { period };
+            end = end.max(first);
+            while end < first + n && at(end) <= phases[first] + window {
+                end += 1;
+            }
+            if end - first > best.0 {
+                best = (end - first, phases[first]);
+            }
+        }
+        (best.0, best.1 + self.rounding.tolerance)
+    }
+
+    /// The activations, among the first runs, of a timer that keeps a schedule of this period, with a moment at `phase`.
+    fn keep(&self, period: f64, phase: f64, until: usize) -> Timer {
+        let Rounding { late, tolerance, .. } = self.rounding;
+        let mut timer =
+            Timer { again: Again::Schedule, every: period, runs: Vec::new(), missed: 0, skipped: 0, looked: 0.0 };
+        // Until it explains most: later the timer may be no more, and others' activations meet its moments by chance.
+        let mut best = timer.clone();
+        let (mut next, mut is_missed) = (0, false);
+        let runs = &self.runs[..until];
+        let last = runs.last().map_or(0.0, |run| run.start);
+        let first = self.timed.first().and_then(|run| self.runs[*run].expiry).unwrap_or(last);
+        // From the moment that is before the first wait's end.
+        let mut due = phase + ((first - phase - late) / period).ceil() * period;
+        while due <= last {
+            let (earliest, latest) = (due - tolerance, due + late + tolerance);
+            next += runs[next..].partition_point(|run| run.done < earliest);
+            let begins = |run: &&Served| run.start.min(run.expiry.unwrap_or(run.start)) <= latest;
+            let ends = |run: &Served| run.expiry.is_some_and(|expiry| (earliest..=latest).contains(&expiry));
+            let about = || runs[next..].iter().take_while(begins);
+            if let Some(place) = about().position(ends) {
+                timer.runs.push(next + place);
+                (next, is_missed) = (next + place + 1, false);
+                if timer.score() >= best.score() {
+                    (best.missed, best.skipped) = (timer.missed, timer.skipped);
+                    best.runs.extend(&timer.runs[best.runs.len()..]);
+                }
+            } else if about().next().is_some() {
+                // It was served with what another wake began.
+                (next, is_missed) = (next + 1, false);
+            } else if !timer.runs.is_empty() {
+                timer.skipped += 1;
+                // One that the thread was busy at all the time is missed with those of before.
+                let was_busy = next > 0 && runs[next - 1].done >= latest;
+                if !was_busy || !is_missed {
+                    timer.missed += 1;
+                }
+                if was_busy && !is_missed {
+                    due = self.begun_again(due, period);
+                }
+                is_missed = true;
+            }
+            due += period;
+        }
+        best.looked = (best.runs.len() + best.missed) as f64 * self.window();
+        best
+    }
+
+    /// The moment of a schedule that the thread was busy at, or a later one that it begins again at: programs that fall behind may choose
+    /// another phase.
+    fn begun_again(&self, due: f64, period: f64) -> f64 {
+        let first = self.timed.partition_point(|run| self.runs[*run].expiry.is_none_or(|expiry| expiry <= due));
+        let later = || self.timed[first..].iter().filter_map(|run| self.runs[*run].expiry);
+        let next = || later().take_while(|expiry| *expiry <= due + FIRST_PERIODS * period);
+        let (most, phase) = self.phase(next(), period);
+        let kept = |moment: &f64| (moment - due + self.rounding.tolerance).rem_euclid(period) <= self.window();
+        let is_same = 2 * next().filter(kept).count() >= most;
+        if is_same { due } else { due + (phase - due).rem_euclid(period) }
+    }
+
+    /// Of the runs that began because their time was over, those.
+    fn left(&self, is_left: &[bool]) -> impl Iterator<Item = usize> {
+        self.timed.iter().copied().filter(|run| is_left[*run])
+    }
+
     /// Whether it explains enough, and more than chance would.
     fn holds(&self, timer: &Timer, is_left: &[bool]) -> bool {
         let kept = timer.runs.len() as f64;
         let all = kept + timer.missed as f64;
         let new = timer.runs.iter().filter(|run| is_left[**run]).count();
-        let own = if timer.again == Again::Schedule { OWN_OF_SCHEDULE } else { OWN };
+        let (own, least) = match timer.again {
+            Again::Served => (OWN, KEPT),
+            Again::Schedule => (OWN_OF_SCHEDULE, KEPT_OF_SCHEDULE),
+        };
         let span = self.runs.last().map_or(1.0, |run| run.start.max(1.0));
         let chance = self.timed.len() as f64 / span * timer.looked / all;
+        let start = |run: Option<&usize>| run.map_or(0.0, |run| self.runs[*run].start);
+        let (first, last) = (start(timer.runs.first()), start(timer.runs.last()));
+        // What fits for a while is chance.
+        let lasts = timer.again == Again::Served || last - first >= LASTS * (span - first);
         timer.runs.len() >= LEAST
+            && lasts
             && new as f64 >= own * kept
-            && kept >= KEPT * all
+            && kept >= least * all
             && chance < 1.0
             && kept - chance * all >= SIGNIFICANT * (chance * (1.0 - chance) * all).sqrt()
     }
@@ -286,7 +466,8 @@ impl EventLoop {
             let (from, to) = (&self.runs[from], self.runs[to].expiry?);
             Some(match again {
                 Again::Served => (to - from.done - late, to - from.start + early),
-                Again::Schedule => (to - from.expiry? - late, to - from.expiry? + late),
+                // Both are late, and most by about as much.
+                Again::Schedule => (to - from.expiry? - late / 2.0, to - from.expiry? + late / 2.0),
             })
         };
         let mut times: Vec<(f64, f64)> = Vec::new();
@@ -334,20 +515,36 @@ fn most_frequent(ends: &[End]) -> Option<(f64, f64)> {
     Some((ends[top - before].at, ends[(top + after).min(ends.len() - 1)].at))
 }
 
-/// The number of fewest digits between these, one that ends in 5 before others.
+/// The largest number of fewest digits between these, one that ends in 5 before others: waits are rounded up.
 fn roundest(low: f64, high: f64) -> f64 {
     let low = low.max(1.0);
     let mut unit = 10f64.powf(high.max(1.0).log10().floor());
     while unit >= 1.0 {
         for step in [unit, unit / 2.0] {
-            let number = (low / step).ceil() * step;
-            if number <= high {
+            let number = (high / step).floor() * step;
+            if number >= low {
                 return number;
             }
         }
         unit /= 10.0;
     }
     low
+}
+
+/// The same of a period in ns; one of a round number of mHz comes before a longer number.
+fn roundest_period(low: f64, high: f64) -> f64 {
+    const NS_MHZ: f64 = 1e12;
+    let (period, rate) = (roundest(low, high), roundest(NS_MHZ / high, NS_MHZ / low));
+    if decimals(rate) < decimals(period) { NS_MHZ / rate } else { period }
+}
+
+/// How many digits a time in ns has, or its rate.
+fn digits(period: f64) -> usize {
+    decimals(period.round()).min(decimals((1e12 / period).round()))
+}
+
+fn decimals(number: f64) -> usize {
+    format!("{number:.0}").trim_end_matches('0').len()
 }
 
 #[cfg(test)]
@@ -455,6 +652,56 @@ mod tests {
     }
 
     #[test]
+    fn schedules_that_meet_often_are_not_taken_for_pauses() {
+        for (periods, rounding) in [
+            ([10.0, 20.0, 50.0], WHOLE_MS),
+            ([10.0, 20.0, 50.0], EXACT),
+            ([5.0, 12.5, 33.0], WHOLE_MS),
+            ([5.0, 12.5, 33.0], EXACT),
+        ] {
+            let found = event_loop(&periods.map(|period| callback(Again::Schedule, period, 0.1)), None, rounding);
+            // Of one that is always another's moment, too, nothing shows.
+            let is_right = |of: &(Again, f64)| of.0 == Again::Schedule && periods.contains(&of.1);
+            assert!(times(&found).iter().all(is_right) && times(&found)[0].1 == periods[0], "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_that_begins_again_after_each_stall_is_one() {
+        // Each thirtieth run takes 40 ms, and the program goes on from then.
+        let mut due = 0.0;
+        let run = |n: u32| {
+            due += 10.0 * MS;
+            let (expiry, busy) = (due, if n % 30 == 29 { 40.0 } else { 0.3 });
+            let start = expiry + 0.1 * MS;
+            due = due.max(start + busy * MS - 10.0 * MS);
+            Served { start, done: start + busy * MS, expiry: Some(expiry) }
+        };
+        let runs: Vec<Served> = (0..3_000).map(run).collect();
+        for rounding in [EXACT, WHOLE_MS] {
+            let timers = EventLoop::of(runs.clone(), rounding).timers();
+            let [(timer, period)] = &timers[..] else { panic!("{} timers", timers.len()) };
+            assert_eq!((timer.again, *period), (Again::Schedule, 10.0 * MS));
+            assert!(timer.runs.len() > 2_700, "{}", timer.runs.len());
+        }
+    }
+
+    #[test]
+    fn a_pause_and_what_a_quiet_thread_does_in_between_are_no_schedule() {
+        // Each time 0.1 ms of work and 0.09 ms until it runs, to within 10 µs: 8.19 ms keep time nearly as well.
+        let (mut random, mut at) = (Random(4_242), 0.0);
+        let run = |_| {
+            let expiry = at + 8.0 * MS;
+            let start = expiry + (0.085 + 0.01 * random.next()) * MS;
+            at = start + 0.1 * MS;
+            Served { start, done: at, expiry: Some(expiry) }
+        };
+        let timers = EventLoop::of((0..600).map(run).collect(), WHOLE_MS).timers();
+        let [(timer, time)] = &timers[..] else { panic!("{timers:?}") };
+        assert!(timer.again == Again::Served && *time == 8.0 * MS, "{time} {timer:?}");
+    }
+
+    #[test]
     fn schedules_and_a_delay_of_one_executor_are_told_apart() {
         let three = [
             callback(Again::Schedule, 10.0, 0.3),
@@ -464,6 +711,19 @@ mod tests {
         let found = event_loop(&three, None, EXACT);
         assert_eq!(times(&found)[..2], [(Again::Schedule, 10.0), (Again::Schedule, 25.0)], "{found:?}");
         assert!(found.len() == 3 && found[2].0 == Again::Served && (found[2].1 - 40.0).abs() < 0.2, "{found:?}");
+    }
+
+    #[test]
+    fn a_schedule_that_ends_amid_others_is_one() {
+        let moments = |period: f64, n: u32| (1..=n).map(move |k| f64::from(k) * period * MS);
+        let mut moments: Vec<f64> = moments(10.0, 500).chain(moments(7.5, 400)).collect();
+        moments.sort_by(f64::total_cmp);
+        moments.dedup();
+        let run = |expiry: f64| Served { start: expiry + 0.1 * MS, done: expiry + 0.2 * MS, expiry: Some(expiry) };
+        let timers = EventLoop::of(moments.into_iter().map(run).collect(), EXACT).timers();
+        let found: Vec<(Again, f64, usize, u64)> =
+            timers.iter().map(|(of, round)| (of.again, round / MS, of.runs.len(), of.skipped)).collect();
+        assert_eq!(found, [(Again::Schedule, 10.0, 500, 0), (Again::Schedule, 7.5, 400, 0)]);
     }
 
     #[test]
@@ -509,7 +769,7 @@ mod tests {
 
     #[test]
     fn of_times_that_may_be_meant_the_roundest_is() {
-        let between = [(9.27, 10.2), (24.2, 25.7), (24.2, 24.6), (33.2, 33.4), (99.0, 101.0), (0.9, 1.0)];
+        let between = [(9.27, 10.2), (24.2, 25.7), (24.2, 24.6), (33.21, 33.39), (99.0, 101.0), (0.9, 1.0)];
         assert_eq!(between.map(|(low, high)| roundest(low * MS, high * MS) / MS), [10.0, 25.0, 24.5, 33.3, 100.0, 1.0]);
     }
 }

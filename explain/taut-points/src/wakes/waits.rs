@@ -70,6 +70,33 @@ impl Site {
     }
 }
 
+/// Futexes at which a thread waits for a time, whichever it is: CPython makes a lock for each wait of a `threading.Event`, and its address
+/// is chance.
+#[derive(Default)]
+pub(super) struct Alike(Vec<u64>);
+
+impl Alike {
+    /// Those of which most waits end in time, if there are several.
+    pub fn of(waits: &[Wait]) -> Alike {
+        let mut counts: HashMap<u64, (usize, usize)> = HashMap::default();
+        for wait in waits.iter().filter(|wait| wait.site.kind() == Some(Call::Futex)) {
+            let (timed, all) = counts.entry(wait.site.object).or_default();
+            *timed += usize::from(matches!(wait.waker, Waker::Timer { .. }));
+            *all += 1;
+        }
+        let mut alike: Vec<u64> =
+            counts.into_iter().filter(|(_, (timed, all))| 2 * timed > *all).map(|(address, _)| address).collect();
+        alike.sort_unstable();
+        Alike(if alike.len() > 1 { alike } else { Vec::new() })
+    }
+
+    /// The one place that they are.
+    pub fn site(&self, site: Site) -> Site {
+        let is_alike = site.kind() == Some(Call::Futex) && self.0.binary_search(&site.object).is_ok();
+        if is_alike { Site { object: 0, ..site } } else { site }
+    }
+}
+
 /// Whether the first argument says what is waited for; of the others it is an address on the stack.
 fn has_descriptor(call: &str) -> bool {
     call.starts_with("epoll")

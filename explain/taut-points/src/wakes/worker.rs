@@ -6,7 +6,7 @@ use taut_timelines::{Call, Expiry, SAME_CLOCK_NS, Sequence, SystemCall, ThreadSt
 
 use super::{
     schedule,
-    waits::{self, Kernel, Site, TIMER_ABSTIME, Wait, Waker},
+    waits::{self, Alike, Kernel, Site, TIMER_ABSTIME, Wait, Waker},
 };
 
 /// A main wait comes at least so often.
@@ -45,6 +45,13 @@ pub(super) struct Run {
     from_ns: u64,
     /// Whether it found what it waited for without sleeping, and something must say that this was so.
     is_ready: bool,
+}
+
+impl Run {
+    /// Whether a timer that was set before the wait ended it, as one of a descriptor: what the wait rounds does not concern it.
+    pub fn is_of_earlier_timer(&self) -> bool {
+        timer(self.waker).is_some_and(|(_, armed_ns)| armed_ns < self.from_ns)
+    }
 }
 
 impl Worker {
@@ -121,7 +128,9 @@ struct Candidate {
 
 /// The thread's life within these bounds.
 pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kernel<'_>) -> Life {
-    let waits = waits::of(tid, timeline, bounds, kernel);
+    let mut waits = waits::of(tid, timeline, bounds, kernel);
+    let alike = Alike::of(&waits);
+    waits.iter_mut().for_each(|wait| wait.site = alike.site(wait.site));
     let mut candidates: HashMap<Site, Candidate> = HashMap::default();
     for wait in &waits {
         let candidate = candidates.entry(wait.site).or_default();
@@ -141,7 +150,7 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
     };
     let longest = candidates.iter().max_by(by_rank).map(|(site, _)| *site);
     let worker = longest.and_then(|site| {
-        let runs = runs(tid, site, timeline, bounds, &waits, kernel);
+        let runs = runs(tid, (site, &alike), timeline, bounds, &waits, kernel);
         (runs.len() >= LEAST_RUNS).then(|| Worker {
             tid,
             site,
@@ -175,7 +184,8 @@ fn address(waker: Waker) -> Option<u64> {
 
 fn has_schedule(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait]) -> bool {
     let timers: Vec<(u64, u64)> = if site.kind() == Some(Call::Sleep) {
-        let sleeps = calls(site, timeline, bounds).filter_map(|(_, call)| sleep(call, timeline));
+        let alike = Alike::default();
+        let sleeps = calls((site, &alike), timeline, bounds).filter_map(|(_, call)| sleep(call, timeline));
         sleeps.map(|(asked_ns, armed_ns, _)| (asked_ns, armed_ns)).collect()
     } else {
         waits.iter().filter(|wait| wait.site == site).filter_map(|wait| timer(wait.waker)).collect()
@@ -193,10 +203,18 @@ pub(super) fn timer(waker: Waker) -> Option<(u64, u64)> {
 }
 
 /// Calls at that site, each with its place among all of the thread.
-fn calls(site: Site, timeline: &Timeline, bounds: (u64, u64)) -> impl Iterator<Item = (usize, &SystemCall)> {
+fn calls<'a>(
+    (site, alike): (Site, &'a Alike),
+    timeline: &'a Timeline,
+    bounds: (u64, u64),
+) -> impl Iterator<Item = (usize, &'a SystemCall)> {
     let first = timeline.calls.partition_point(|call| call.end_ns <= bounds.0);
     let calls = timeline.calls.iter().enumerate().skip(first).take_while(move |(_, call)| call.start_ns < bounds.1);
-    calls.filter(move |(_, call)| Site::of(call) == Some(site))
+    calls.filter(move |(_, call)| is_at(call, site, alike))
+}
+
+fn is_at(call: &SystemCall, site: Site, alike: &Alike) -> bool {
+    Site::of(call).is_some_and(|of| alike.site(of) == site)
 }
 
 /// The moment that a sleep's timer was set to, on the recording's clock, when it was armed, and whether it is relative.
@@ -210,17 +228,24 @@ fn sleep(call: &SystemCall, timeline: &Timeline) -> Option<(u64, u64, bool)> {
     Some((expiry.asked_ns, expiry.armed_ns, expiry.is_relative))
 }
 
-fn runs(tid: i32, site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait], kernel: Kernel<'_>) -> Vec<Run> {
-    let mut runs = match site.call {
+fn runs(
+    tid: i32,
+    at: (Site, &Alike),
+    timeline: &Timeline,
+    bounds: (u64, u64),
+    waits: &[Wait],
+    kernel: Kernel<'_>,
+) -> Vec<Run> {
+    let mut runs = match at.0.call {
         None => waits.iter().map(|wait| run(wait.blocked_ns, wait.end_ns, Some(wait))).collect(),
-        Some(_) => of_calls(site, timeline, bounds, waits),
+        Some(_) => of_calls(at, timeline, bounds, waits),
     };
     from_other_hosts(tid, &mut runs, timeline, kernel);
     confirm(&mut runs, timeline, kernel);
     runs.retain(|run| !run.is_ready);
     // Of the last one it is known when it ends only if the thread waits again, or ends itself.
     let last_ns = runs.last().map_or(u64::MAX, |run| run.start_ns);
-    let again_ns = waits_after(last_ns, site, timeline, bounds).or((bounds.1 < u64::MAX).then_some(bounds.1));
+    let again_ns = waits_after(last_ns, at, timeline, bounds).or((bounds.1 < u64::MAX).then_some(bounds.1));
     for at in 0..runs.len() {
         runs[at].done_ns = runs.get(at + 1).map_or(again_ns.unwrap_or(0), |next| next.from_ns);
     }
@@ -233,9 +258,9 @@ fn runs(tid: i32, site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[
 
 /// When the thread came to the site again after that moment, to a wait that did not end or that a signal ended: the thread may have been
 /// killed in it.
-fn waits_after(after_ns: u64, site: Site, timeline: &Timeline, bounds: (u64, u64)) -> Option<u64> {
+fn waits_after(after_ns: u64, (site, alike): (Site, &Alike), timeline: &Timeline, bounds: (u64, u64)) -> Option<u64> {
     let later = timeline.calls[timeline.calls.partition_point(|call| call.start_ns < after_ns)..].iter();
-    let mut later = later.take_while(|call| call.start_ns < bounds.1).filter(|call| Site::of(call) == Some(site));
+    let mut later = later.take_while(|call| call.start_ns < bounds.1).filter(|call| is_at(call, site, alike));
     later.find(|call| call.end_ns == u64::MAX || waits::is_interrupted(call)).map(|call| call.start_ns)
 }
 
@@ -247,10 +272,10 @@ fn run(from_ns: u64, start_ns: u64, wait: Option<&Wait>) -> Run {
 }
 
 /// A run for each call at the site that slept, or that may have found what it waits for.
-fn of_calls(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait]) -> Vec<Run> {
+fn of_calls((site, alike): (Site, &Alike), timeline: &Timeline, bounds: (u64, u64), waits: &[Wait]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut next = 0;
-    for (place, call) in calls(site, timeline, bounds) {
+    for (place, call) in calls((site, alike), timeline, bounds) {
         if call.end_ns == u64::MAX || waits::is_interrupted(call) {
             continue;
         }
