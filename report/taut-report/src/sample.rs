@@ -390,6 +390,7 @@ fn explained() -> Explained {
             gain: 0.55,
             missed: None,
             is_replayed: false,
+            keeps_typical: false,
             half_in: 4,
             remaining: vec![ModeCause { cause: Cause::Wakeup, share: 0.62, ..ModeCause::default() }],
             assumption: "no message spends time on gil, and nothing else takes its place".into(),
