@@ -323,7 +323,10 @@ impl EventLoop {
         let low = low.max(window);
         let span = moments[moments.len() - 1] - moments[0];
         let (mut best, mut periods, mut found) = (vec![(low, high)], FIRST_PERIODS, Vec::new());
-        while low < high {
+        if low >= high {
+            return found;
+        }
+        loop {
             // In so many periods the middle of a stretch is off by a part of the window.
             let width = 2.0 * window / DRIFT / periods;
             let parts = best.iter().flat_map(|(low, high)| {
