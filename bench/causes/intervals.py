@@ -155,6 +155,8 @@ def tables(all_found: list[dict]) -> str:
         out += f"| {name} | {len(of)} | {sum(p['is_held_by_sampling'] for p in of)} | {sum(p['is_held'] for p in of)} "
         out += f"| {middle(of, 'sampling')} | {middle(of, 'width')} | {middle(of, 'error')} | {middle(of, 'of_two_runs')} |\n"
     idle = list({p["case"]: p["idle"] for p in found if p["idle"] is not None}.values())
+    if len(idle) < 2:
+        return out
     out += "\nMessages that found all idle in each run: the run without the cause less that with it, median "
     out += f"{100 * statistics.median(idle):+.1f} %, middle half {100 * statistics.quantiles(idle)[0]:+.1f} to "
     out += f"{100 * statistics.quantiles(idle)[2]:+.1f} %.\n"

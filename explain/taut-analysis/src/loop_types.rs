@@ -43,7 +43,7 @@ pub struct Loop {
     /// known.
     pub overruns: Option<u64>,
     /// Releases of its schedule that it did not wait for: it went on to a later one, or ran on without sleeping. `None` without a
-    /// schedule.
+    /// schedule, and where an executor of ROS 2 serves the timer, whose chain says what was lost.
     pub skipped: Option<u64>,
     /// The chain that its thread is part of.
     pub chain: Option<String>,

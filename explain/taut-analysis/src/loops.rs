@@ -39,7 +39,7 @@ pub(crate) fn of<'a>(
             _ => one.chain = chain_of(&one.thread, chains),
         }
         if is_ros_timer(&one, chains) {
-            (one.overruns, one.skipped) = (None, None);
+            one.skipped = None;
         }
         all.push(one);
     }

@@ -58,8 +58,8 @@ const RULES: &[Rule] = &[
     rule_when(
         Cause::Preempted,
         When::IsRealTime,
-        "give the loop's thread a CPU of its own (taskset, cpuset, isolcpus), or move what took its CPU to another one: it has a \
-         real-time priority already",
+        "give the loop's thread a CPU of its own (taskset, cpuset, isolcpus), or move what took its CPU to another one; or give it a \
+         higher priority than that has: it has a real-time one already",
     ),
     rule(
         Cause::Preempted,
@@ -71,9 +71,9 @@ const RULES: &[Rule] = &[
         cause: Cause::Wakeup,
         detail: "by ",
         when: When::IsRealTime,
-        remedy: "keep what held its CPU off that CPU (taskset, cpuset, isolcpus): the loop's thread has a real-time priority already. A \
-                 thread without one was inside the kernel then, or had the 5 % that the kernel keeps for such threads where others \
-                 with real-time priorities fill a CPU (sched_rt_runtime_us)",
+        remedy: "keep what held its CPU off that CPU (taskset, cpuset, isolcpus), or give the loop's thread a higher priority than that has: it \
+                 has a real-time one already. A thread without one was inside the kernel then, or had the 5 % that the kernel keeps for such \
+                 threads where others with real-time priorities fill a CPU (sched_rt_runtime_us)",
     },
     rule(
         Cause::Wakeup,
@@ -276,7 +276,8 @@ fn waits_for_its_own_callback(explained: &Explained, chain: &Chain, share: &Caus
             .sum::<f64>()
     };
     let shares = explained.hops.iter().map(of_hop).enumerate();
-    let Some((at, _)) = shares.max_by(|a, b| a.1.total_cmp(&b.1)) else { return false };
+    let longest = shares.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, share)| *share > 0.0);
+    let Some((at, _)) = longest else { return false };
     // Between what it waited for and the callback lies at most the taking.
     chain.points.iter().skip(at + 1).take(2).any(|point| point.name == callback)
 }
@@ -377,6 +378,10 @@ mod tests {
         assert!(remedy(false).starts_with("give the thread ctrl/7 a real-time priority"), "{}", remedy(false));
         assert!(remedy(true).starts_with("give the thread ctrl/7 a CPU of its own"), "{}", remedy(true));
         assert!(!remedy(true).contains("chrt"), "it has what that gives");
+        let share = CauseShare { cause: Cause::Wakeup, detail: "by hog/9".into(), ..share.clone() };
+        let late = BTreeMap::from([(Cause::Wakeup, LateThread { name: "ctrl/7".to_owned(), is_real_time: true })]);
+        let of_wakeup = recommend(&judged(vec![share]), &Chain::default(), &late).remove(0).remedy;
+        assert!(of_wakeup.contains("sched_rt_runtime_us") && !of_wakeup.contains("chrt"), "{of_wakeup}");
     }
 
     #[test]

@@ -334,6 +334,11 @@ impl Outcomes {
     pub fn all_dropped(&self) -> u64 {
         self.dropped.iter().map(|(_, n)| n).sum()
     }
+
+    /// Messages that were dropped, or of which no end is known.
+    pub fn not_arrived(&self) -> u64 {
+        self.all_dropped() + self.lost + self.unexplained
+    }
 }
 
 /// Messages that ended early in one way.

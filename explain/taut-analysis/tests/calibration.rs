@@ -11,7 +11,7 @@ use scene::{server::*, *};
 /// Scenes at each load.
 const SCENES: u64 = 24;
 /// Standard deviation of a run's work. A tenth of the latency is the way to the CPU, which stays: two runs then differ by up to 6 % in 95 of
-/// 100 cases, as on a machine (docs/proof/predictions.md).
+/// 100 cases, as on a machine (docs/proof/intervals.md).
 const SPEED: f64 = 0.025;
 
 /// A multiplicative generator (Lewis, Goodman and Miller 1969).

@@ -933,6 +933,17 @@ fn what_a_callback_takes_by_hand_goes_on_with_what_it_publishes() {
 /// the same numbers at once. A client that is made at the address of one that has gone counts from 1 again.
 #[test]
 fn a_client_that_does_not_say_its_gid_is_found_by_its_requests() {
+    two_clients_are_told_apart(|n| n - 5, 0);
+}
+
+/// With Cyclone DDS it counts on. A thread may be held up before it says that it sent a request.
+#[test]
+fn a_client_is_found_where_numbers_go_on_and_requests_are_taken_before_they_are_said_to_be_sent() {
+    two_clients_are_told_apart(|n| n, 2 * MS + MS / 2);
+}
+
+/// `number`: of the second client's requests at an address; `late`: how much later than it was the first request is said to be sent.
+fn two_clients_are_told_apart(number: impl Fn(u64) -> u64, late: u64) {
     const SERVER: i32 = 9;
     let mut robot = Robot { records: Vec::new() };
     robot.object(SERVER, RosObjectKind::Node, 1, 0, 0, "worker");
@@ -944,9 +955,14 @@ fn a_client_that_does_not_say_its_gid_is_found_by_its_requests() {
     }
     robot.object(2, RosObjectKind::RmwClient, 52, 0, 99, "");
     // The right one sends first, and its requests are taken last. Later it is another one.
+    robot.object(3, RosObjectKind::Client, 2, 1, 0, "/work");
+    if let Some(Record::RosObject(object)) = robot.records.last_mut() {
+        object.time_ns = 55 * MS;
+    }
     for n in 1..=10 {
         let at = n * 10 * MS;
-        let right = if n <= 5 { (72, n) } else { (73, n - 5) };
+        let right = if n <= 5 { (72, n) } else { (73, number(n)) };
+        let late = if n == 1 { late } else { 0 };
         let answers = |at: u64, number: u64| {
             [(at, RosEvent::TakeResponse, 52, [number, 0, 1]), (at + 10, RosEvent::NextReady, 0, [0; 3])]
         };
@@ -961,7 +977,7 @@ fn a_client_that_does_not_say_its_gid_is_found_by_its_requests() {
         };
         robot.events(3, &[(at, RosEvent::SendRequest, 52, [right.1, 0, 0])]);
         robot.events(3, &answers(at + 4 * MS, right.1));
-        robot.events(2, &[(at + MS, RosEvent::SendRequest, 52, [n, 0, 0])]);
+        robot.events(2, &[(at + MS + late, RosEvent::SendRequest, 52, [n, 0, 0])]);
         robot.events(2, &answers(at + 4 * MS, n));
         robot.events(SERVER, &serves(at + 2 * MS, (71, n)));
         robot.events(SERVER, &serves(at + 3 * MS, right));

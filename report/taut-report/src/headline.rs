@@ -242,10 +242,10 @@ fn why_busy(analysis: &Analysis) -> Option<String> {
 
 /// How late the first chain of several threads is and why, where that is another cause than that of the first loop's late starts.
 fn otherwise_late(analysis: &Analysis) -> Option<String> {
-    let of_loop = analysis.loops.first()?.late_by.first()?.cause;
+    let of_loop = analysis.loops.first()?.late_by.first().map(|of| of.cause);
     let chain = analysis.chains.iter().find(|chain| chain.source == SourceKind::Wakes && !chain.is_loop)?;
     let top = chain.explained.by_cause.first()?;
-    if top.cause == Cause::Unknown || top.cause == of_loop {
+    if top.cause == Cause::Unknown || Some(top.cause) == of_loop {
         return None;
     }
     Some(format!("{} {}", lateness(chain), why_late(chain, "")?))
@@ -253,7 +253,7 @@ fn otherwise_late(analysis: &Analysis) -> Option<String> {
 
 /// The chain that lost the largest share of its messages, where that is not the first one.
 fn loses_more(analysis: &Analysis) -> Option<String> {
-    let lost = |chain: &Chain| chain.outcomes.all_dropped() + chain.outcomes.unexplained;
+    let lost = |chain: &Chain| chain.outcomes.not_arrived();
     let share = |chain: &Chain| lost(chain) as f64 / chain.messages.max(1) as f64;
     let (first, others) = analysis.chains.split_first()?;
     let most = others.iter().filter(|chain| !chain.is_loop).max_by(|a, b| share(a).total_cmp(&share(b)))?;
@@ -261,7 +261,7 @@ fn loses_more(analysis: &Analysis) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{} lost more: {} of {} messages ({}).",
+        "{} lost a larger share: {} of {} messages ({}).",
         quoted(&most.name),
         count(lost(most)),
         count(most.messages),
@@ -435,11 +435,12 @@ mod tests {
         let mut other = analysis.chains[0].clone();
         other.name = "b → c".into();
         analysis.chains.push(other);
-        let says = |analysis: &Analysis| headline(analysis).contains("lost more");
+        let says = |analysis: &Analysis| headline(analysis).contains("a larger share");
         assert!(!says(&analysis), "it loses the same share");
         analysis.chains[0].messages *= 2;
         assert!(
-            headline(&analysis).contains("`b → c` lost more: 2\u{202f}151 of 3\u{202f}021 messages (71.2 %)."),
+            headline(&analysis)
+                .contains("`b → c` lost a larger share: 2\u{202f}151 of 3\u{202f}021 messages (71.2 %)."),
             "{}",
             headline(&analysis)
         );

@@ -17,11 +17,12 @@ typedef struct {
 /* Tracepoints of services that this thread passed: a middleware that has them calls them within these functions. */
 static __thread uint32_t services_said;
 
+/* What was not taken has no number: the caller's structure is as it was. */
 static inline void add_take_request(const void *service, const service_info_t *info, bool taken) {
-  add_event(TAKE_REQUEST, service, (uint64_t)info->request.number, folded(info->request.client), taken);
+  add_event(TAKE_REQUEST, service, taken ? (uint64_t)info->request.number : 0, taken ? folded(info->request.client) : 0, taken);
 }
 static inline void add_take_response(const void *client, const service_info_t *info, bool taken) {
-  add_event(TAKE_RESPONSE, client, (uint64_t)info->request.number, (uint64_t)info->source_timestamp, taken);
+  add_event(TAKE_RESPONSE, client, taken ? (uint64_t)info->request.number : 0, taken ? (uint64_t)info->source_timestamp : 0, taken);
 }
 
 /* What is sent may be there before its function returns: it has the time of the call. */

@@ -32,6 +32,13 @@ impl<T: Clone> Book<T> {
         let before = entries.partition_point(|(since, _)| *since <= time_ns);
         entries.get(before.saturating_sub(1)).map(|(_, what)| what)
     }
+
+    /// Since when that was there.
+    pub fn since(&self, key: (i32, u64), time_ns: u64) -> Option<u64> {
+        let entries = self.entries.get(&key)?;
+        let before = entries.partition_point(|(since, _)| *since <= time_ns);
+        entries.get(before.saturating_sub(1)).map(|(since, _)| *since)
+    }
 }
 
 #[cfg(test)]
@@ -45,6 +52,7 @@ mod tests {
         book.add((0, 1), 10, "a");
         let at = |time_ns| book.at((0, 1), time_ns).copied();
         assert_eq!([at(5), at(10), at(19), at(20), at(99)], [Some("a"), Some("a"), Some("a"), Some("b"), Some("b")]);
+        assert_eq!([5, 10, 99].map(|time_ns| book.since((0, 1), time_ns)), [Some(10), Some(10), Some(20)]);
         assert_eq!(book.at((1, 1), 10), None);
     }
 }

@@ -198,6 +198,8 @@ pub(super) struct Flow<'a> {
     last_ns: HashMap<i32, u64>,
     /// (callback, its process, process and publisher) of which some message was taken.
     matched: HashSet<(u32, i32, i32, u32)>,
+    /// Callbacks and publishers of which something came through, in whatever process.
+    knew: HashSet<(u32, u32)>,
     /// (process, buffer, index) → topic and number of what lies there.
     places: HashMap<(i32, u64, u64), (u32, u64)>,
     /// By callback: the longest that a message waited for it.
@@ -260,6 +262,7 @@ impl<'a> Flow<'a> {
             taker: HashMap::default(),
             last_ns: HashMap::default(),
             matched: HashSet::default(),
+            knew: HashSet::default(),
             places: HashMap::default(),
             longest_ns: HashMap::default(),
             applied,
@@ -496,10 +499,8 @@ impl<'a> Flow<'a> {
         self.counts.by_time += u64::from(taken.is_near);
         self.counts.by_order += u64::from(matches!(by, By::Order { .. }));
         let taker = self.events.pid(thread);
-        let knew = |known: &(u32, i32, i32, u32)| (known.0, known.3) == (callback, taken.from.1);
-        let is_first = !self.matched.contains(&(callback, taker, taken.from.0, taken.from.1));
-        let is_start = is_first && !self.matched.iter().any(knew);
-        self.matched.insert((callback, taker, taken.from.0, taken.from.1));
+        let is_first = self.matched.insert((callback, taker, taken.from.0, taken.from.1));
+        let is_start = self.knew.insert((callback, taken.from.1));
         // A datum is a message of several chains.
         let mut lost: BTreeMap<u64, bool> = BTreeMap::new();
         for Lost { message, published_ns, thread: publisher, later } in taken.lost {
@@ -1229,11 +1230,12 @@ impl<'a> Flow<'a> {
                 if is_silent && stuck_in.is_none() {
                     self.unheard(publish.thread, *message, publish.time_ns, true);
                 } else if self.end_ns.saturating_sub(publish.time_ns) > patience_ns && !may_come {
+                    // A message of several chains is one.
                     if let (Some(callback), true) = (hop.callback, counted.insert((publish.time_ns, hop.callback))) {
                         self.tally.lose(callback, 1, false);
-                    }
-                    if let Some(stuck_in) = stuck_in {
-                        *self.counts.stuck.entry(*stuck_in).or_default() += 1;
+                        if let Some(stuck_in) = stuck_in {
+                            *self.counts.stuck.entry(*stuck_in).or_default() += 1;
+                        }
                     }
                     self.outcome(publish.thread, *message, self.end_ns, self.not_taken);
                 } else {
@@ -1307,6 +1309,10 @@ impl<'a> Flow<'a> {
             self.counts.by_time,
             "messages were separated by the moment of their source timestamp, because these versions do not record it with the \
              publish",
+        );
+        note(
+            self.system.too_many_clients,
+            "services had more clients than can be distinguished: their requests end at the client",
         );
         note(self.counts.unmatched, "messages were taken whose publish is not in the trace, or led nowhere");
         note(

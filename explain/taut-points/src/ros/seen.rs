@@ -362,7 +362,7 @@ impl Seen {
                 Some(_) => {}
             }
         }
-        clients::find_gids(&self.sends, &self.takes_of_gids, system);
+        system.too_many_clients = clients::find_gids(&self.sends, &self.takes_of_gids, system);
         // A client says that it sent a request when that is on its way, and may be held up then.
         for (time_ns, send) in &self.sends {
             let gid = system.client_gid_at.at((send.process, send.handle), *time_ns);

@@ -178,6 +178,8 @@ pub(super) struct System {
     /// Processes that say which message they take; and those that say when they take it.
     pub says_which: HashSet<i32>,
     pub says_when: HashSet<i32>,
+    /// Services of which no client was found, as they had too many.
+    pub too_many_clients: u64,
     /// Whether any says when messages are received.
     pub says_received: bool,
     /// Callbacks and publishers that were made before the trace began.

@@ -254,8 +254,8 @@ pub(super) fn notes(shown: &GateShown<'_>) -> Vec<String> {
     }
     if let Some((hidden_s, all_s)) = outcome.hang_hidden_s {
         notes.push(format!(
-            "a run that hangs in the last {hidden_s:.1} s of a trial's {all_s:.1} s would not count as failed: sound runs are silent for \
-             as long, by the baseline and by the stalls of a machine; longer trials show it (--duration)"
+            "a run that hangs in the last {hidden_s:.1} s of a trial's {all_s:.1} s would not count as failed: so much is allowed for \
+             the baseline's own silences and for stalls of the machine; longer trials show it (--duration)"
         ));
     }
     for (vote, reason) in &outcome.silent {

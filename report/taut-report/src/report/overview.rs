@@ -108,7 +108,7 @@ impl Line<'_> {
 
     fn lost(self) -> Option<u64> {
         match self {
-            Line::Chain(Chain { outcomes, .. }) => Some(outcomes.all_dropped() + outcomes.lost + outcomes.unexplained),
+            Line::Chain(Chain { outcomes, .. }) => Some(outcomes.not_arrived()),
             Line::Loop(of) => of.skipped,
         }
     }
