@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Cause, CauseShare, Chain, Contribution, Explained, Recommendation, ledger::Ledger, walk::Walker};
+use crate::{
+    Cause, CauseShare, Chain, Contribution, Explained, Recommendation, SourceKind, ledger::Ledger, walk::Walker,
+};
 
 /// Unknown time below this share of the excess gets no recommendation.
 const SHARE_MIN: f64 = 0.05;
@@ -182,6 +184,11 @@ const REMEDIES_OF_DROPS: &[(&str, &str)] = &[
          of the subscription's queue before its executor took them",
     ),
     (
+        "superseded",
+        "run the callback that reads them more often, or publish them less often, if each one counts: a newer one replaced them before \
+         it was read",
+    ),
+    (
         "not_taken",
         "look whether the subscription is best-effort, which may lose them, or its node ended, which leaves what is in its queue: \
          they were published and not taken",
@@ -323,7 +330,7 @@ fn dropped(chain: &Chain) -> Vec<Recommendation> {
         ),
         remedy: REMEDIES_OF_DROPS
             .iter()
-            .find(|(begin, _)| reason.starts_with(begin))
+            .find(|(begin, _)| chain.source == SourceKind::Ros && reason.starts_with(begin))
             .map_or(REMEDY_OF_A_RULE, |(_, remedy)| remedy)
             .into(),
         gain: 0.0,
@@ -441,10 +448,15 @@ mod tests {
 
     #[test]
     fn what_a_queue_pushed_out_is_no_rule_s_work() {
-        let outcomes = Outcomes { dropped: vec![("overwritten (depth 1)".into(), 5)], ..Outcomes::default() };
-        let found =
-            recommend(&judged(Vec::new()), &Chain { messages: 100, outcomes, ..Chain::default() }, &BTreeMap::new());
-        assert!(found[0].remedy.contains("depth of the subscription's QoS"), "{}", found[0].remedy);
+        let remedy = |reason: &str, source| {
+            let outcomes = Outcomes { dropped: vec![(reason.into(), 5)], ..Outcomes::default() };
+            let chain = Chain { messages: 100, outcomes, source, ..Chain::default() };
+            recommend(&judged(Vec::new()), &chain, &BTreeMap::new()).remove(0).remedy
+        };
+        let of_ros = |reason| remedy(reason, SourceKind::Ros);
+        assert!(of_ros("overwritten (depth 1)").contains("depth of the subscription's QoS"));
+        assert!(of_ros("superseded").starts_with("run the callback that reads them more often"));
+        assert_eq!(remedy("superseded", SourceKind::Stamps), REMEDY_OF_A_RULE, "a reason of the program's own");
     }
 
     #[test]

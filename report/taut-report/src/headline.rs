@@ -315,11 +315,16 @@ fn without_it(chain: &Chain) -> Option<String> {
 /// What to do first: what the first recommendation begins with.
 fn next(chain: &Chain) -> Option<String> {
     let first = chain.explained.recommendations.first()?;
-    let of = first
-        .against
-        .strip_prefix("dropped:")
-        .map_or(String::new(), |reason| format!(", against the drops for {reason}"));
-    Some(format!("Next{of}: {}.", beginning(&first.remedy)))
+    let Some(reason) = first.against.strip_prefix("dropped:") else {
+        return Some(format!("Next: {}.", beginning(&first.remedy)));
+    };
+    // What is late has a remedy of its own.
+    let explained = &chain.explained;
+    let late = explained.recommendations.iter().find(|of| !of.against.starts_with("dropped:"));
+    let late = late.map_or(String::new(), |of| {
+        format!(" Against {}: {}.", causes::without(&of.against, explained), beginning(&of.remedy))
+    });
+    Some(format!("Next, against the drops for {reason}: {}.{late}", beginning(&first.remedy)))
 }
 
 /// The same of a program as it is: for the loop that the headline is about; else for another chain, which is named.
@@ -360,9 +365,13 @@ fn ended(chain: &Chain) -> Option<String> {
     let place = outcomes.last_seen.iter().filter(|of| of.reason == *reason && of.messages * 2 > *of_reason);
     let place = place.map(|of| format!(" after {}", quoted(&of.point))).next().unwrap_or_default();
     let share = percent(dropped as f64 / chain.messages.max(1) as f64);
-    let most = if outcomes.dropped.len() > 1 { "most" } else { "all" };
+    let most = match (dropped, outcomes.dropped.len()) {
+        (1, _) => "",
+        (_, 1) => "all ",
+        _ => "most ",
+    };
     let dropped = format!(
-        "{} of {} messages {} dropped ({share}), {most} for {reason}{place}.",
+        "{} of {} messages {} dropped ({share}), {most}for {reason}{place}.",
         count(dropped),
         count(chain.messages),
         if dropped == 1 { "was" } else { "were" },
@@ -427,6 +436,20 @@ mod tests {
             headline(&analysis).replace('\u{202f}', " "),
             "Nothing was stamped. The 900 000 kernel events show what threads and CPUs did, and no message."
         );
+    }
+
+    #[test]
+    fn what_is_late_has_its_remedy_beside_that_of_the_drops() {
+        let mut analysis = sample::teleop();
+        let drops = taut_analysis::Recommendation {
+            against: "dropped:stale".into(),
+            remedy: "look at the rule, and why".into(),
+            ..taut_analysis::Recommendation::default()
+        };
+        analysis.chains[0].explained.recommendations.insert(0, drops);
+        let text = headline(&analysis);
+        let next = "Next, against the drops for stale: look at the rule. Against waiting for the GIL: give the loop a process of its own.";
+        assert!(text.contains(next), "{text}");
     }
 
     #[test]

@@ -183,7 +183,7 @@ test("two recordings stand side by side, then each by itself", async () => {
     assert.match(await page.locator(".headline").first().textContent(), /source.*right/);
     const ends = page.locator("table", { has: page.getByRole("columnheader", { name: "outcome" }) }).first();
     assert.deepEqual(await ends.locator("thead th").allTextContents(), ["outcome", "source", "right"]);
-    assert.match(await ends.locator("tr", { hasText: "in silence" }).textContent(), /2.101.*0 \(0/s);
+    assert.match(await ends.locator("tr", { hasText: "without telling" }).textContent(), /2.101.*0 \(0/s);
     const figures = await page.locator("main > .charts > figure:has(.plot)").all();
     assert.equal(figures.length, 2);
     for (const figure of figures) {

@@ -147,7 +147,7 @@ fn ends(comparison: &Comparison, chain: &Compared) -> Table {
     for (reason, of) in &chain.dropped {
         row(&format!("dropped: {reason}"), &|at, side| Cell::Of(of[at], side.messages));
     }
-    row("of the dropped: in silence", &|_, side| Cell::Of(side.silent, side.dropped));
+    row("of the dropped: without telling the sender", &|_, side| Cell::Of(side.silent, side.dropped));
     row("in flight at start or end", &|_, side| Cell::Of(side.in_flight, side.messages));
     row("unexplained", &|_, side| Cell::Of(side.unexplained, side.messages));
     table
@@ -304,7 +304,7 @@ mod tests {
         let names: Vec<String> = (0..6).map(|n| format!("{}{n}.mcap", "a long name ".repeat(5))).collect();
         let named: Vec<Named<'_>> = names.iter().map(|name| Named { name, analysis: &analysis }).collect();
         let text = terminal(&comparison_document(&named), Style::default());
-        // Of all messages, and those in silence of the dropped.
+        // Of all messages, and those of which no sender was told of the dropped.
         for share in ["69.5", "97.7"] {
             assert_eq!(text.matches(&format!("2\u{202f}101 ({share} %)")).count(), 6, "{text}");
         }

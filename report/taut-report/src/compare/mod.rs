@@ -271,7 +271,7 @@ fn figures(runs: &[Run], chains: &[Compared]) -> String {
         format!("{} of {} messages in {}", words::count(side.silent), words::count(side.messages), name(side))
     };
     if first.silent + last.silent > 0 {
-        text += &format!(" Dropped in silence: {}, {}.", of(first), of(last));
+        text += &format!(" Dropped without telling the sender: {}, {}.", of(first), of(last));
     } else {
         let share = |side: &Side| words::percent(side.applied as f64 / side.messages.max(1) as f64);
         text += &format!(" Delivered: {} in {}, {} in {}.", share(first), name(first), share(last), name(last));

@@ -170,7 +170,9 @@ impl Line<'_> {
         let most: Option<&CauseShare> = of_cause.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share));
         let party = most.filter(|of| of.tail_share > share / 2.0).map_or(String::new(), |of| {
             let detail = explained.map_or_else(|| of.detail.clone(), |explained| explained.named(&of.detail));
-            format!(" {}", cause.party(&detail))
+            // The share is the cause's.
+            let mostly = if of.tail_share > 0.95 * share { "" } else { ", mostly" };
+            format!("{mostly} {}", cause.party(&detail))
         });
         Some(format!("{} {}{party}", percent(share), cause.word()))
     }
@@ -262,7 +264,7 @@ pub(super) mod tests {
         let mut analysis = many();
         let first_cause = |of: &Loop| Line::Loop(of).first_cause();
         let of = &mut analysis.loops[0];
-        assert_eq!(first_cause(of), Some("60.0 % wakeup while hog/30 ran".into()));
+        assert_eq!(first_cause(of), Some("60.0 % wakeup, mostly while hog/30 ran".into()));
         of.late_by[1].tail_share = 0.3;
         of.late_by.push(CauseShare {
             cause: Cause::Wakeup,
