@@ -315,11 +315,16 @@ fn without_it(chain: &Chain) -> Option<String> {
 /// What to do first: what the first recommendation begins with.
 fn next(chain: &Chain) -> Option<String> {
     let first = chain.explained.recommendations.first()?;
+    let explained = &chain.explained;
     let Some(reason) = first.against.strip_prefix("dropped:") else {
-        return Some(format!("Next: {}.", beginning(&first.remedy)));
+        // The surest gain may be that of another cause than the one that the sentences before name.
+        let of = first.against.split(':').next().and_then(Cause::from_word);
+        let is_said = explained.by_cause.first().is_none_or(|top| Some(top.cause) == of);
+        let against =
+            if is_said { String::new() } else { format!(", against {}", causes::without(&first.against, explained)) };
+        return Some(format!("Next{against}: {}.", beginning(&first.remedy)));
     };
     // What is late has a remedy of its own.
-    let explained = &chain.explained;
     let late = explained.recommendations.iter().find(|of| !of.against.starts_with("dropped:"));
     let late = late.map_or(String::new(), |of| {
         format!(" Against {}: {}.", causes::without(&of.against, explained), beginning(&of.remedy))
@@ -436,6 +441,14 @@ mod tests {
             headline(&analysis).replace('\u{202f}', " "),
             "Nothing was stamped. The 900 000 kernel events show what threads and CPUs did, and no message."
         );
+    }
+
+    #[test]
+    fn a_remedy_against_another_cause_than_the_first_names_it() {
+        let mut analysis = sample::teleop();
+        assert!(headline(&analysis).contains("Next: give the loop"), "{}", headline(&analysis));
+        analysis.chains[0].explained.recommendations[0].against = "irq".into();
+        assert!(headline(&analysis).contains("Next, against interrupts: give the loop"), "{}", headline(&analysis));
     }
 
     #[test]
