@@ -23,12 +23,17 @@ impl Context<'_> {
 
     /// Whether passes may be missing between these times.
     pub fn has_hole(&self, from_ns: u64, until_ns: u64) -> bool {
-        let first = self.holes.partition_point(|(_, end)| *end < from_ns);
-        self.holes.get(first).is_some_and(|(start, _)| *start <= until_ns)
+        overlaps(&self.holes, from_ns, until_ns)
     }
 
     /// "comm/tid" by its last name; "" of a thread that an import invented.
     pub fn thread(&self, tid: i32) -> Cow<'_, str> {
         self.objects.name(tid, u64::MAX)
     }
+}
+
+/// Whether one of these stretches, in order and apart, has a part between these times.
+pub(crate) fn overlaps(stretches: &[(u64, u64)], from_ns: u64, until_ns: u64) -> bool {
+    let first = stretches.partition_point(|(_, end)| *end < from_ns);
+    stretches.get(first).is_some_and(|(start, _)| *start <= until_ns)
 }

@@ -6,8 +6,13 @@ use taut_points::{Activation, LoopEvidence, PointId, RouteKind, Spans};
 use taut_stats::Distribution;
 
 use crate::{
-    Cause, Chain, Loop, LoopFound, Party, SourceKind, Starts, WakingThread, context::Context, explain, figures,
-    line::ChainLine, messages::Messages, options::ExplainOptions, walk::Walker,
+    Cause, Chain, Loop, LoopFound, Party, SourceKind, Starts, WakingThread,
+    context::{Context, overlaps},
+    explain, figures,
+    line::ChainLine,
+    messages::Messages,
+    options::ExplainOptions,
+    walk::Walker,
 };
 
 /// Two periods are the same within one of so many parts.
@@ -80,10 +85,7 @@ fn figures_of(of: &taut_points::Loop, context: &Context<'_>, missing: &[(u64, u6
     let is_relative = matches!(of.evidence, LoopEvidence::RelativeTimer { .. });
     let known = |one: &Activation| one.release_ns.unwrap_or(one.start_ns);
     // Where events are missing an activation may be.
-    let is_whole = |pair: &&[Activation]| {
-        let next = missing.partition_point(|(_, until_ns)| *until_ns <= pair[0].start_ns);
-        missing.get(next).is_none_or(|(from_ns, _)| *from_ns >= pair[1].start_ns)
-    };
+    let is_whole = |pair: &&[Activation]| !overlaps(missing, pair[0].start_ns, pair[1].start_ns);
     let pairs = all.windows(2).filter(is_whole);
     let periods: Vec<u64> = pairs.map(|pair| pair[1].start_ns.saturating_sub(pair[0].start_ns)).collect();
     let jitter: Vec<u64> = periods.iter().map(|period| period.abs_diff(of.period_ns)).collect();

@@ -18,7 +18,7 @@ use crate::{
 /// Quantiles that are shown before and after.
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 /// By so much do the times that messages take by themselves differ in another run on the same machine, at 95 %: what no recording of one run
-/// shows. Calibrated on pairs of recordings and confirmed on others: docs/proof/intervals.md.
+/// shows. Calibrated on pairs of recordings and held against others: docs/proof/intervals.md.
 const OTHER_RUN: f64 = 0.06;
 /// So many causes are named of what remains.
 const REMAINING: usize = 3;

@@ -506,10 +506,10 @@ fn timers_that_fire_together_release_one_activation_of_each_of_their_loops() {
     assert_eq!(found, expected);
 }
 
-#[test]
-fn a_thread_that_sleeps_until_the_next_moment_of_two_schedules_is_two_loops() {
+/// Of a thread that sleeps until each of these moments, us: its loops with their activations and skipped releases.
+fn schedules_of(moments: impl Iterator<Item = u64>) -> Vec<(String, u64, Option<u64>)> {
     let mut scene = new();
-    let mut moments: Vec<u64> = (1..=100).map(|k| k * 4_000).chain((1..=40).map(|k| k * 10_000 + 300)).collect();
+    let mut moments: Vec<u64> = moments.collect();
     moments.sort_unstable();
     let mut free = 100;
     for due in moments {
@@ -518,26 +518,27 @@ fn a_thread_that_sleeps_until_the_next_moment_of_two_schedules_is_two_loops() {
     }
     scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
     let loops = analyse(&scene).loops;
-    let mut found: Vec<_> = loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped)).collect();
+    let mut found: Vec<_> = loops.into_iter().map(|of| (of.name, of.activations, of.skipped)).collect();
     found.sort_unstable();
-    assert_eq!(found, [("ctrl timer 10 ms", 40, Some(0)), ("ctrl timer 4 ms", 100, Some(0))]);
+    found
+}
+
+#[test]
+fn a_thread_that_sleeps_until_the_next_moment_of_two_schedules_is_two_loops() {
+    let moments = (1..=100).map(|k| k * 4_000).chain((1..=40).map(|k| k * 10_000 + 300));
+    assert_eq!(
+        schedules_of(moments),
+        [("ctrl timer 10 ms".into(), 40, Some(0)), ("ctrl timer 4 ms".into(), 100, Some(0))]
+    );
 }
 
 #[test]
 fn the_few_moments_of_a_slow_schedule_are_no_activations_of_a_fast_one() {
-    let mut scene = new();
-    let mut moments: Vec<u64> = (1..=400).map(|k| k * 1_000).chain((1..=50).map(|k| k * 8_000 + 400)).collect();
-    moments.sort_unstable();
-    let mut free = 100;
-    for due in moments {
-        sleep_until(&mut scene, free, due, due + 5, due + 8);
-        free = due + 60;
-    }
-    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
-    let loops = analyse(&scene).loops;
-    let mut found: Vec<_> = loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped)).collect();
-    found.sort_unstable();
-    assert_eq!(found, [("ctrl timer 1 ms", 400, Some(0)), ("ctrl timer 8 ms", 50, Some(0))]);
+    let moments = (1..=400).map(|k| k * 1_000).chain((1..=50).map(|k| k * 8_000 + 400));
+    assert_eq!(
+        schedules_of(moments),
+        [("ctrl timer 1 ms".into(), 400, Some(0)), ("ctrl timer 8 ms".into(), 50, Some(0))]
+    );
 }
 
 #[test]

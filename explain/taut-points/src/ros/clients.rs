@@ -60,7 +60,8 @@ pub(super) fn find_gids(sends: &[(u64, Send)], takes: &[TakeOfGid], system: &mut
         let same = known.filter(|at| all[*at].sent.last_key_value().is_some_and(|(last, _)| *last < send.number));
         let at = same.unwrap_or_else(|| {
             // Its first request may have been taken before it was said to be sent, and what another one sent from there was before.
-            let before_ns = known.and_then(|at| all[at].sent.last_key_value()).map_or(0, |(_, sent_ns)| sent_ns + 1);
+            let before_ns =
+                known.and_then(|at| all[at].sent.last_key_value()).map_or(0, |(_, sent_ns)| sent_ns.saturating_add(1));
             let since_ns = time_ns.saturating_sub(LATE_NS).max(made_ns.unwrap_or(0)).max(before_ns).min(*time_ns);
             all.push(Client { address, since_ns, sent: Requests::new() });
             all.len() - 1
@@ -112,11 +113,25 @@ fn under_way(sent: &Requests, taken: &Requests) -> Option<(Reverse<usize>, u64)>
     let both = compared.filter_map(|(number, taken_ns)| Some((*sent.get(number)?, *taken_ns)));
     let (mut requests, mut total_ns) = (0, 0u64);
     for (sent_ns, taken_ns) in both {
-        if taken_ns + LATE_NS < sent_ns {
+        if taken_ns.saturating_add(LATE_NS) < sent_ns {
             return None;
         }
         total_ns = total_ns.saturating_add(taken_ns.saturating_sub(sent_ns));
         requests += 1;
     }
     (requests > 0).then_some((Reverse(requests), total_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_may_be_said_to_be_sent_a_little_late_and_times_may_be_any() {
+        let under_way = |sent_ns, taken_ns| under_way(&[(1, sent_ns)].into(), &[(1, taken_ns)].into());
+        assert_eq!(under_way(10, 30), Some((Reverse(1), 20)));
+        assert_eq!(under_way(LATE_NS, 0), Some((Reverse(1), 0)));
+        assert_eq!(under_way(LATE_NS + 1, 0), None);
+        assert_eq!(under_way(0, u64::MAX), Some((Reverse(1), u64::MAX)));
+    }
 }
