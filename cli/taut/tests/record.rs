@@ -23,6 +23,7 @@ struct Bench {
 const ROBOT: &str = r#"
 #include "taut.h"
 int main(int argc, char **argv) {
+  alarm(900); /* A test that fails leaves no robot for ever. */
   const uint64_t n = strtoull(argc > 1 ? argv[1] : "300", NULL, 10);
   for (uint64_t id = 1; id <= n; id++) {
     TAUT_STAMP("robot.read", id);
@@ -144,7 +145,7 @@ fn a_process_whose_first_thread_ended_can_be_attached_to() {
     std::fs::DirBuilder::new().mode(0o700).create(&session).unwrap();
     let text = "#include \"taut.h\"\n#include <stdio.h>\n\
                 static void *run(void *unused) {\n  for (uint64_t id = 1;; id++) { TAUT_STAMP(\"a\", id); usleep(1000); }\n  return unused;\n}\n\
-                int main(void) {\n  pthread_t thread;\n  pthread_create(&thread, NULL, run, NULL);\n  pthread_exit(NULL);\n}\n";
+                int main(void) {\n  alarm(900);\n  pthread_t thread;\n  pthread_create(&thread, NULL, run, NULL);\n  pthread_exit(NULL);\n}\n";
     std::fs::write(bench.path("outlived.c"), text).unwrap();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let mut gcc = Command::new("gcc");

@@ -144,7 +144,7 @@ pub fn is_unknown(explained: &Explained) -> bool {
         || shares.map(|share| share.tail_share).sum::<f64>() >= UNKNOWN_MIN
 }
 
-const ALLOW: &str = "it changes other processes or the machine, and puts them back after each trial";
+const ALLOW: &str = "changes beyond the program, put back after each trial";
 const ALLOW_GRANT: &str = "add --allow-changes";
 const NICE: &str = "CAP_SYS_NICE is missing";
 const LOCK_WITHIN: &str = "mlockall acts on the calling process only: call mlockall(MCL_CURRENT | MCL_FUTURE) in the program, and touch \
@@ -253,7 +253,7 @@ impl Context<'_> {
                 false => Err(No::Silent),
             },
             "fifo-threads" => self.fifo_threads(),
-            "fifo" => self.priority().and_then(|priority| setting(Setting::Fifo(priority))),
+            "fifo" => self.fifo(),
             "deadline" => self.deadline(),
             "awake" => self.awake(),
             "lower-others" => self.lower_others(),
@@ -305,6 +305,18 @@ impl Context<'_> {
         let threads = self.chain_threads().ok_or(No::Silent)?;
         let policy = Some(Policy::Fifo(self.priority()?));
         Ok(Plan { threads: vec![ThreadRule { threads, cpus: None, policy }], ..Plan::default() })
+    }
+
+    /// Every thread: by inheritance, or where the program sets a policy itself, as cyclictest does and what starts with `chrt`, once it has.
+    fn fifo(&self) -> Offer {
+        let priority = self.priority()?;
+        Ok(match self.facts.has_own_policy {
+            false => Plan { settings: vec![Setting::Fifo(priority)], ..Plan::default() },
+            true => {
+                let rule = ThreadRule { threads: Threads::All, cpus: None, policy: Some(Policy::Fifo(priority)) };
+                Plan { threads: vec![rule], ..Plan::default() }
+            }
+        })
     }
 
     fn one_cpu_is_too_few(&self) -> Result<(), No> {
@@ -518,6 +530,7 @@ mod tests {
             settings: Vec::new(),
             others: Vec::new(),
             own: vec!["loop".into()],
+            has_own_policy: false,
             period_ns: None,
             interrupted: Vec::new(),
             is_python: false,
@@ -589,6 +602,15 @@ mod tests {
         assert_eq!((plan("nice"), plan("lower-others")), (None, None), "a nice value is nothing to it");
         let gains: Vec<f64> = found.remedies.iter().map(|one| one.gain).collect();
         assert!(gains.is_sorted_by(|a, b| a >= b), "{gains:?}");
+    }
+
+    #[test]
+    fn a_program_that_sets_its_policy_gets_another_one_after_that() {
+        let chain = chain(&[(Cause::Wakeup, "by hog/99", 0.9)]);
+        let facts = Facts { has_own_policy: true, ..facts() };
+        let found = candidates(&chain, false, &facts, &[]);
+        let fifo = found.remedies.iter().find(|one| one.id == "fifo").unwrap();
+        assert_eq!(fifo.plan.to_string(), "SCHED_FIFO 50 for all threads");
     }
 
     #[test]

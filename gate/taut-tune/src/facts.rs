@@ -67,6 +67,8 @@ pub struct Facts {
     pub others: Vec<Thread>,
     /// Names of the program's threads.
     pub own: Vec<String>,
+    /// The program sets a scheduling policy itself.
+    pub has_own_policy: bool,
     /// The period of the chain's loop.
     pub period_ns: Option<u64>,
     /// CPUs that serve most of the devices' interrupts.
@@ -83,6 +85,21 @@ pub struct Facts {
     pub ros2: (String, String),
     /// How to get the permissions.
     pub grant: String,
+}
+
+/// What a run of the program as it is showed.
+#[derive(Clone, Debug, Default)]
+pub struct FirstRun {
+    /// Names of its threads.
+    pub own: Vec<String>,
+    /// Threads that took its CPUs, "comm/tid" each.
+    pub others: Vec<String>,
+    /// It sets a scheduling policy itself.
+    pub has_own_policy: bool,
+    /// The period of the chain's loop.
+    pub period_ns: Option<u64>,
+    /// By CPU: time in handlers of devices' interrupts.
+    pub interrupts_ns: BTreeMap<u16, u64>,
 }
 
 /// A thread that took a CPU from the program.
@@ -132,6 +149,7 @@ impl Facts {
             settings: findings.iter().filter_map(setting).collect(),
             others: Vec::new(),
             own: Vec::new(),
+            has_own_policy: false,
             period_ns: None,
             interrupted: Vec::new(),
             is_python: false,
@@ -149,15 +167,9 @@ impl Facts {
         self
     }
 
-    /// Adds what a first run showed: names of its threads, and those that took its CPUs, "comm/tid" each; the period of its loop; and the time
-    /// in interrupts by CPU.
-    pub fn of_program(
-        mut self,
-        own: Vec<String>,
-        others: &[String],
-        period_ns: Option<u64>,
-        interrupts_ns: &BTreeMap<u16, u64>,
-    ) -> Facts {
+    /// Adds what a first run showed.
+    pub fn of_program(mut self, program: FirstRun) -> Facts {
+        let FirstRun { own, others, has_own_policy, period_ns, interrupts_ns } = program;
         // The recording has all of them, whichever this program may use.
         let even_ns = interrupts_ns.values().sum::<u64>() as f64 / Cpus::online().count().max(1) as f64;
         let is_most = |(_, ns): &(&u16, &u64)| **ns as f64 >= MOST * even_ns && **ns > 0;
@@ -165,6 +177,7 @@ impl Facts {
         self.is_python = own.iter().any(|name| name.starts_with("python"));
         self.others = others.iter().filter_map(|name| thread(name, &own)).collect();
         self.own = own;
+        self.has_own_policy = has_own_policy;
         self.period_ns = period_ns;
         self
     }

@@ -26,18 +26,25 @@ const PROFILE: &str = "tuned.checks";
 /// The name of the shell prefix.
 pub const PREFIX: &str = "tuned.sh";
 
-/// All files for these remedies; none where they change nothing. `gain` is a line about what was measured, for their heads.
-pub fn files(remedies: &[&Remedy], plan: &Plan, gain: &str) -> Vec<Written> {
+/// All files for these remedies; none where they change nothing. `measured`: lines about what was measured, for their heads.
+pub fn files(remedies: &[&Remedy], plan: &Plan, measured: &[String]) -> Vec<Written> {
     if plan.is_empty() {
         return Vec::new();
     }
+    let measured: String = measured.iter().map(|line| format!("# {line}\n")).collect();
+    let measured = measured.as_str();
     let written = |name, usage, text, is_program| Written { name, usage, text, is_program };
     let mut all = vec![
-        written(PREFIX, "put it before the command: ./tuned.sh COMMAND", shell(plan, gain), true),
-        written("tuned.conf", "copy it to /etc/systemd/system/NAME.service.d/", systemd(plan, gain), false),
-        written("tuned.launch.py", "use its prefix in a ROS 2 launch file", launch(gain), false),
+        written(PREFIX, "put it before the command: ./tuned.sh COMMAND", shell(plan, measured), true),
+        written("tuned.conf", "copy it to /etc/systemd/system/NAME.service.d/", systemd(plan, measured), false),
+        written(
+            "tuned.launch.py",
+            "its prefix in a ROS 2 launch file; keep it beside tuned.sh",
+            launch(measured),
+            false,
+        ),
     ];
-    let profile = profile(remedies, gain);
+    let profile = profile(remedies, measured);
     if !profile.is_empty() {
         all.push(written(
             PROFILE,
@@ -57,16 +64,20 @@ fn quoted(text: &str) -> String {
 }
 
 /// The checks of `taut doctor` that are about these remedies, one a line.
-fn profile(remedies: &[&Remedy], gain: &str) -> String {
+fn profile(remedies: &[&Remedy], measured: &str) -> String {
     let mut checks: Vec<&str> = remedies.iter().flat_map(|remedy| remedy.row.checks.iter().copied()).collect();
     checks.extend(remedies.iter().filter_map(|remedy| remedy.id.strip_prefix("machine:")));
     checks.dedup();
-    if checks.is_empty() { String::new() } else { format!("# {gain}\n{}\n", checks.join("\n")) }
+    if checks.is_empty() {
+        String::new()
+    } else {
+        format!("{measured}# taut doctor --profile {PROFILE} --pid PID\n{}\n", checks.join("\n"))
+    }
 }
 
 /// Runs the command in the end: it has this process's number, and its signals and exit code are its own.
-fn shell(plan: &Plan, gain: &str) -> String {
-    let mut text = format!("#!/bin/sh\n# {gain}\n# Usage: tuned.sh COMMAND [ARGUMENT…]\nset -e\n");
+fn shell(plan: &Plan, measured: &str) -> String {
+    let mut text = format!("#!/bin/sh\n{measured}# Usage: {PREFIX} COMMAND [ARGUMENT…]\n");
     if plan.settings.iter().any(Setting::is_of_module) {
         text += "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\n";
         text += "export PYTHONPATH=\"$here${PYTHONPATH:+:$PYTHONPATH}\"\n";
@@ -83,8 +94,8 @@ fn shell(plan: &Plan, gain: &str) -> String {
             Setting::TimerSlack(ns) => {
                 text += &format!("echo {ns} > /proc/self/timerslack_ns # /proc/self is this shell\n");
             }
-            Setting::Nice(nice) => text += &format!("renice -n {nice} -p $$ > /dev/null\n"),
-            Setting::Fifo(priority) => text += &format!("chrt -f -p {priority} $$\n"),
+            Setting::Nice(nice) => text += &or_say(&format!("renice -n {nice} -p $$ > /dev/null"), "-e"),
+            Setting::Fifo(priority) => text += &or_say(&format!("chrt -f -p {priority} $$"), "-r"),
             // A launch file gives the node's script as the first word.
             Setting::Interpreter(path) => {
                 text += "case \"${1##*/}\" in python | python[0-9]*) shift ;; esac\n";
@@ -101,6 +112,12 @@ fn shell(plan: &Plan, gain: &str) -> String {
         }
         false => text + "exec \"$@\"\n",
     }
+}
+
+/// A command that needs a permission: a robot that starts without it is better than one that does not start. `limit`: of ulimit.
+fn or_say(command: &str, limit: &str) -> String {
+    let why = format!("{PREFIX}: {command}: not permitted; it needs CAP_SYS_NICE or a higher limit (ulimit {limit})");
+    format!("{command} || echo {} >&2\n", quoted(&why))
 }
 
 /// A process beside the program that gives its threads what their names have. It is nobody's child, so that the program need not wait for it.
@@ -140,8 +157,10 @@ fn rule_lines(rule: &ThreadRule) -> String {
     lines + "          ;;\n"
 }
 
-fn systemd(plan: &Plan, gain: &str) -> String {
-    let mut text = format!("# {gain}\n[Service]\n");
+fn systemd(plan: &Plan, measured: &str) -> String {
+    let mut text = format!(
+        "{measured}# Then: systemctl daemon-reload && systemctl restart NAME. To undo, remove this file and do the same.\n[Service]\n"
+    );
     for setting in &plan.settings {
         text += &match setting {
             Setting::Fifo(priority) => {
@@ -186,9 +205,9 @@ fn of_group(path: &Path) -> Option<(&str, &'static str)> {
     Some((path.parent()?.file_name()?.to_str()?, line))
 }
 
-fn launch(gain: &str) -> String {
+fn launch(measured: &str) -> String {
     format!(
-        "# {gain}\nimport os\n\nfrom launch import LaunchDescription\nfrom launch_ros.actions import Node\n\n\
+        "{measured}# The folder of this file has {PREFIX}.\nimport os\n\nfrom launch import LaunchDescription\nfrom launch_ros.actions import Node\n\n\
          TUNED = os.path.join(os.path.dirname(os.path.abspath(__file__)), \"{PREFIX}\")\n\n\n\
          def generate_launch_description():\n    return LaunchDescription([\n        \
          Node(package=\"PACKAGE\", executable=\"NODE\", prefix=[TUNED]),\n    ])\n"
@@ -211,7 +230,7 @@ mod tests {
             Setting::Nice(own.max(0) + 3),
             Setting::TimerSlack(4321),
         ];
-        let all = files(&[], &Plan { settings, ..Plan::default() }, "a gain");
+        let all = files(&[], &Plan { settings, ..Plan::default() }, &["a gain".to_owned()]);
         let path = folder.path().join(all[0].name);
         std::fs::write(&path, &all[0].text).unwrap();
         // Not by itself: a child that another test forks meanwhile has the file open for writing until it executes.
@@ -231,7 +250,7 @@ mod tests {
         let one = taut_lab::Cpus::from(vec![cpus.iter().next().unwrap()]);
         let threads =
             vec![ThreadRule { threads: Threads::Named(vec!["sleep".into()]), cpus: Some(one.clone()), policy: None }];
-        let text = shell(&Plan { threads, ..Plan::default() }, "a gain");
+        let text = shell(&Plan { threads, ..Plan::default() }, "# a gain\n");
         let path = folder.path().join("tuned.sh");
         std::fs::write(&path, text).unwrap();
         let mut child = Command::new("sh").arg(&path).args(["sleep", "1000"]).spawn().unwrap();
@@ -251,7 +270,7 @@ mod tests {
         let one = taut_lab::Cpus::from(vec![scheduler::cpus(0).unwrap().iter().next().unwrap()]);
         let rule = ThreadRule { threads: Threads::Named(vec!["sleep".into()]), cpus: Some(one.clone()), policy: None };
         let path = folder.path().join("tuned.sh");
-        std::fs::write(&path, shell(&Plan { threads: vec![rule], ..Plan::default() }, "a gain")).unwrap();
+        std::fs::write(&path, shell(&Plan { threads: vec![rule], ..Plan::default() }, "# a gain\n")).unwrap();
         // It ends once its child has one CPU; with the pipe closed by all of them there is an output.
         let wait =
             format!("sleep 1000 & until taskset -cp $! | grep -q ': {one}$'; do :; done; kill $!; echo done; exit 7");
@@ -270,7 +289,10 @@ mod tests {
             Remedy { row, id: id.into(), plan: Plan::default(), against: Vec::new(), gain: 0.0 }
         };
         let (awake, governor) = (remedy("awake", "awake"), remedy("machine", "machine:governor"));
-        assert_eq!(profile(&[&awake, &governor], "a gain"), "# a gain\npm-qos\npm-qos-access\ngovernor\n");
+        assert_eq!(
+            profile(&[&awake, &governor], "# a gain\n"),
+            "# a gain\n# taut doctor --profile tuned.checks --pid PID\npm-qos\npm-qos-access\ngovernor\n"
+        );
     }
 
     #[test]
@@ -281,8 +303,8 @@ mod tests {
         let groups = ["/sys/fs/cgroup/user.slice/robot.scope/cpu.weight", "/sys/fs/cgroup/user.slice/cpu.weight"];
         let mut outside: Vec<Outside> = groups.into_iter().map(write).collect();
         outside.push(Outside::Lower { processes, nice: 19 });
-        let text = systemd(&Plan { outside, ..Plan::default() }, "a gain");
-        let lines: Vec<&str> = text.lines().skip(2).collect();
+        let text = systemd(&Plan { outside, ..Plan::default() }, "# a gain\n");
+        let lines: Vec<&str> = text.lines().skip(3).collect();
         assert_eq!(
             lines[..2],
             ["CPUWeight=10000", "# as root, once: systemctl set-property user.slice CPUWeight=10000"]
@@ -298,7 +320,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let me = Identity { name: "taut-none".into(), ..Identity::of(std::process::id() as i32).unwrap() };
         let lower = Outside::Lower { processes: vec![me], nice: 19 };
-        let text = shell(&Plan { outside: vec![lower], ..Plan::default() }, "a gain");
+        let text = shell(&Plan { outside: vec![lower], ..Plan::default() }, "# a gain\n");
         let text = text.replace("$(pgrep -x 'taut-none')", "4194304").replace("$(ls /proc/$pid/task)", "$pid");
         assert!(text.contains("for pid in 4194304; do"), "{text}");
         let path = folder.path().join("tuned.sh");
@@ -314,7 +336,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let settings = vec![Setting::Interpreter("echo".into())];
         let path = folder.path().join("tuned.sh");
-        std::fs::write(&path, shell(&Plan { settings, ..Plan::default() }, "a gain")).unwrap();
+        std::fs::write(&path, shell(&Plan { settings, ..Plan::default() }, "# a gain\n")).unwrap();
         for (words, said) in [(&["/usr/bin/python3.12", "a.py"][..], "a.py\n"), (&["./a.py", "-x"], "./a.py -x\n")] {
             let output = Command::new("sh").arg(&path).args(words).output().unwrap();
             assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{output:?}");
@@ -328,7 +350,7 @@ mod tests {
             threads: vec![ThreadRule { threads: Threads::All, cpus: Some(vec![0, 1].into()), policy: None }],
             outside: vec![Outside::Write { path: "/sys/fs/cgroup/x/cpu.max".into(), value: "max".into() }],
         };
-        let text = systemd(&plan, "a gain");
+        let text = systemd(&plan, "# a gain\n");
         for line in [
             "CPUSchedulingPolicy=fifo",
             "CPUSchedulingPriority=50",
@@ -338,6 +360,6 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }
-        assert!(files(&[], &Plan::default(), "").is_empty());
+        assert!(files(&[], &Plan::default(), &[]).is_empty());
     }
 }

@@ -28,8 +28,8 @@ mod within;
 
 pub use candidates::{Candidates, OF_LOOP_CPU, candidates, is_unknown};
 pub use error::Error;
-pub use facts::{Facts, Thread};
-pub use files::Written;
+pub use facts::{Facts, FirstRun, Thread};
+pub use files::{PREFIX, Written};
 pub use identity::Identity;
 pub use journal::{Entry, Journal, Undone, folder, restore_when_gone, undo_all};
 pub use launch::launch;
@@ -37,7 +37,7 @@ pub use outside::Outside;
 pub use plan::{Plan, Setting, ThreadRule, Threads};
 pub use policy::Policy;
 pub use remedy::{Left, Permission, Remedy, Row, TABLE};
-pub use result::{Answer, Change, Guarded, Promising, Recommended, Set, TailCause, Tuned};
+pub use result::{Answer, Change, Fresh, Guarded, Promising, Recommended, Set, TailCause, Tuned};
 pub use search::{
     Attempt, CONFIRMING_TRIALS, Confirmed, FEWEST_TRIALS, Found, Guard, Measured, Problem, Settings, Stage, Standing,
     Tried, expected_trials, search,

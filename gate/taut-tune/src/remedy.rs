@@ -282,7 +282,7 @@ pub const TABLE: &[Row] = &[
         id: "fifo",
         answers: &[Cause::Preempted, Cause::Wakeup, Cause::TimerSlack],
         title: "real-time priority for the whole program",
-        applied: "sched_setattr (SCHED_FIFO) before the program starts",
+        applied: "sched_setattr (SCHED_FIFO) before the program starts; on each of its threads, where it sets a policy itself",
         verified: EVENTS,
         undone: WITH_PROCESS,
         cost: "every thread of the program takes precedence over everything ordinary; one that does not sleep holds its CPU",
@@ -317,7 +317,7 @@ pub const TABLE: &[Row] = &[
     Row {
         id: "lower-others",
         answers: &[Cause::Preempted, Cause::Wakeup],
-        title: "nice 19 for the processes that take the CPU",
+        title: "nice 19 for competing processes",
         applied: "sched_setattr on each of their threads",
         verified: "nice value in the kernel",
         undone: JOURNAL,
@@ -329,7 +329,7 @@ pub const TABLE: &[Row] = &[
     Row {
         id: "move-others",
         answers: &[Cause::Preempted, Cause::Wakeup],
-        title: "the processes that take the CPU on other CPUs, the chain's threads on one of their own",
+        title: "competing processes moved to other CPUs, the chain's threads to one of their own",
         applied: "sched_setaffinity on each of their threads, and on the chain's threads by name",
         verified: "affinity in the kernel, CPU of each switch in kernel events",
         undone: JOURNAL,
@@ -341,7 +341,7 @@ pub const TABLE: &[Row] = &[
     Row {
         id: "move-kernel",
         answers: &[Cause::Preempted, Cause::Wakeup],
-        title: "kernel threads on other CPUs, the chain's threads on one of their own",
+        title: "kernel threads moved to other CPUs, the chain's threads to one of their own",
         applied: "sched_setaffinity on those that took the CPU and may be moved, and on the chain's threads by name",
         verified: "affinity in the kernel, CPU of each switch in kernel events",
         undone: JOURNAL,

@@ -187,6 +187,22 @@ pub struct Set {
     pub p50_ns: Option<(f64, f64)>,
     /// The same of what is missed.
     pub missed: Option<(f64, f64)>,
+    /// What fresh pairs said of it; null where it was held against none.
+    pub fresh: Option<Fresh>,
+}
+
+/// A set of remedies on fresh pairs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Fresh {
+    /// How many.
+    pub pairs: usize,
+    /// The tail.
+    pub tail: Option<Change>,
+    /// The median.
+    pub p50: Option<Change>,
+    /// The share of messages over the deadline; of a loop without one, of activations that were not done at the next release; null where neither is
+    /// known.
+    pub missed: Option<Change>,
 }
 
 /// What looked best when the time was up.
@@ -198,8 +214,8 @@ pub struct Promising {
     pub before_ns: f64,
     /// The tail with.
     pub after_ns: f64,
-    /// Fresh pairs, too few; `None` for figures of the selection.
-    pub pairs: Option<usize>,
+    /// Fresh pairs, too few, with the bounds of the change where they give some; `None` for figures of the selection.
+    pub pairs: Option<(usize, Option<[f64; 2]>)>,
     /// Rounds of the selection.
     pub rounds: usize,
 }
@@ -212,7 +228,7 @@ impl Tuned {
         self.promising = promising(found);
         let confirmed = found.confirmed.as_ref().and_then(|one| found.attempts.get(one.attempt));
         self.recommended = confirmed.map(|attempt| self.recommended_by(attempt));
-        self.tried = found.tried.iter().map(|tried| self.set_of(tried)).collect();
+        self.tried = found.tried.iter().map(|tried| self.set_of(tried, found.attempt_of(&tried.set))).collect();
     }
 
     /// The answer.
@@ -231,11 +247,11 @@ impl Tuned {
         self.remedies(set).fold(Plan::default(), |all, one| all.and(&one.plan).unwrap_or(all))
     }
 
-    /// Makes the files that apply the recommendation. `gain` is a line about what was measured, for their heads.
-    pub fn make_files(&mut self, gain: &str) {
+    /// Makes the files that apply the recommendation. `measured`: lines about what was measured, for their heads.
+    pub fn make_files(&mut self, measured: &[String]) {
         let Some(of) = &self.recommended else { return };
         let remedies: Vec<&Remedy> = self.remedies(&of.set).collect();
-        let files = files(&remedies, &of.changes, gain);
+        let files = files(&remedies, &of.changes, measured);
         self.recommended.iter_mut().for_each(|of| of.files.clone_from(&files));
     }
 
@@ -264,24 +280,27 @@ impl Tuned {
 
     fn recommended_by(&self, attempt: &Attempt) -> Recommended {
         let changes = self.plan(&attempt.set);
-        let of = |figures: &Option<ChangeFigures>| figures.as_ref().map(Change::of);
-        let guarded = |(guard, figures): &(String, _)| Guarded { guard: guard.clone(), change: of(figures) };
+        let Fresh { pairs, tail, p50, missed } = Fresh::of(attempt);
+        let guarded = |(guard, figures): &(String, Option<ChangeFigures>)| Guarded {
+            guard: guard.clone(),
+            change: figures.as_ref().map(Change::of),
+        };
         Recommended {
             set: attempt.set.clone(),
             remedies: self.names(&attempt.set),
             text: changes.to_string(),
             changes,
             costs: self.costs(&attempt.set),
-            pairs: attempt.pairs,
-            tail: of(&attempt.tail),
-            p50: of(&attempt.p50),
-            missed: of(&attempt.missed),
+            pairs,
+            tail,
+            p50,
+            missed,
             guards: attempt.guards.iter().map(guarded).collect(),
             files: Vec::new(),
         }
     }
 
-    fn set_of(&self, tried: &Tried) -> Set {
+    fn set_of(&self, tried: &Tried, attempt: Option<&Attempt>) -> Set {
         Set {
             set: tried.set.clone(),
             remedies: self.names(&tried.set),
@@ -301,7 +320,15 @@ impl Tuned {
             tail_ns: tried.tail_ns,
             p50_ns: tried.p50_ns,
             missed: tried.missed,
+            fresh: attempt.map(Fresh::of),
         }
+    }
+}
+
+impl Fresh {
+    fn of(attempt: &Attempt) -> Fresh {
+        let of = |figures: &Option<ChangeFigures>| figures.as_ref().map(Change::of);
+        Fresh { pairs: attempt.pairs, tail: of(&attempt.tail), p50: of(&attempt.p50), missed: of(&attempt.missed) }
     }
 }
 
@@ -324,9 +351,15 @@ fn promising(found: &Found) -> Option<Promising> {
     }
     let is_open = |one: &&Attempt| one.pairs > 0 && one.problem.is_none() && one.harmed.is_empty();
     let under_way = found.attempts.last().filter(is_open).and_then(|attempt| {
-        let figures = attempt.tail.as_ref().map(|tail| (tail.a.value, tail.b.value));
-        let (before_ns, after_ns) = figures.filter(|(before, after)| after < before)?;
-        Some(Promising { set: attempt.set.clone(), before_ns, after_ns, pairs: Some(attempt.pairs), rounds: 0 })
+        let Change { before, after, interval, .. } = attempt.tail.as_ref().map(Change::of)?;
+        let promising = Promising {
+            set: attempt.set.clone(),
+            before_ns: before,
+            after_ns: after,
+            pairs: Some((attempt.pairs, interval)),
+            rounds: 0,
+        };
+        (after < before).then_some(promising)
     });
     under_way.or_else(|| {
         let tried = found.tried.iter().find(|one| one.standing == Standing::Helped)?;

@@ -233,6 +233,17 @@ pub struct Found {
     pub is_out: bool,
 }
 
+impl Found {
+    /// The fresh pairs of a set; `None` where it was held against none.
+    pub fn attempt_of(&self, set: &[usize]) -> Option<&Attempt> {
+        attempt_of(&self.attempts, set)
+    }
+}
+
+fn attempt_of<'a>(attempts: &'a [Attempt], set: &[usize]) -> Option<&'a Attempt> {
+    attempts.iter().find(|one| one.set == set && (one.pairs > 0 || one.problem.is_some()))
+}
+
 /// What a search knows of a remedy.
 #[derive(Clone, Copy, Debug)]
 struct Known {
@@ -584,7 +595,7 @@ impl<E> Search<'_, '_, E> {
             Some((of_start, median(rounds.iter().filter_map(|(_, with)| of(with)).collect())?))
         };
         let ratio = self.ratio(&set);
-        let attempt = attempts.iter().find(|one| one.set == set && (one.pairs > 0 || one.problem.is_some()));
+        let attempt = attempt_of(attempts, &set);
         let problem = attempt.and_then(|attempt| attempt.problem.clone()).or_else(|| self.problems.get(&set).cloned());
         let standing = match (problem, attempt) {
             (Some(problem), _) => Standing::Problem(problem),

@@ -1,5 +1,5 @@
-//! A trial in its recording: with which priority, and on which CPUs, its threads ran, which CPUs served the machine's interrupts, and which
-//! threads were the recorder's. `/proc` has the settings; events show their effect.
+//! A trial in its recording: with which priority, and on which CPUs, its threads ran, which of them set that themselves, which CPUs served the
+//! machine's interrupts, and which threads were the recorder's. `/proc` has the settings; events show their effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +20,9 @@ const SOFTIRQ: i64 = 1;
 /// Softirqs that are for devices, by their numbers in the kernel: NET_TX, NET_RX, BLOCK, IRQ_POLL.
 const OF_DEVICES: std::ops::RangeInclusive<i64> = 2..=5;
 
+/// Calls by which a thread's policy is set, in this machine's numbers: a trial is recorded here.
+const SCHEDULING: [i64; 3] = [libc::SYS_sched_setscheduler, libc::SYS_sched_setattr, libc::SYS_sched_setparam];
+
 /// Where and how threads ran, switch by switch.
 #[derive(Debug, Default)]
 pub struct Seen {
@@ -27,6 +30,8 @@ pub struct Seen {
     left: BTreeMap<i32, Vec<(u64, u16, i16)>>,
     /// The process of each thread.
     processes: BTreeMap<i32, i32>,
+    /// Threads that set a scheduling policy.
+    schedule: BTreeSet<i32>,
     /// By CPU: time in handlers of devices' interrupts.
     interrupts_ns: BTreeMap<u16, u64>,
     /// By CPU and kind: since when a handler runs. A device's interrupt may come during a softirq.
@@ -57,6 +62,11 @@ impl Seen {
         &self.interrupts_ns
     }
 
+    /// Whether one of a program's threads sets a scheduling policy: then what it inherits may not last.
+    pub fn has_own_policy(&self, checked: &Checked) -> bool {
+        checked.threads.keys().any(|tid| self.schedule.contains(tid))
+    }
+
     fn batch(&mut self, batch: &KernelBatch) {
         for at in 0..batch.event.len() {
             let (event, time_ns) = (batch.event[at], batch.time_ns[at]);
@@ -65,6 +75,9 @@ impl Seen {
                 self.left.entry(batch.tid[at]).or_default().push(left);
             }
             let (number, kind) = (batch.arg0[at], batch.arg1[at]);
+            if event == KernelEvent::SyscallEnter as u8 && SCHEDULING.contains(&number) {
+                self.schedule.insert(batch.tid[at]);
+            }
             // Softirqs are never in each other: the exit of the one before was lost.
             if event == KernelEvent::IrqEnter as u8 && kind == SOFTIRQ {
                 self.handling.remove(&(batch.cpu, SOFTIRQ));
@@ -184,6 +197,29 @@ mod tests {
         let info = Info { facts: vec![(RECORDER_FACT.into(), "7".into())], ..Info::default() };
         assert_eq!(seen.recorder(&info), BTreeSet::from([7, 8]));
         assert!(seen.recorder(&Info::default()).is_empty());
+    }
+
+    #[test]
+    fn a_program_that_sets_its_policy_is_seen() {
+        let call = |tid, number: i64| {
+            Record::Kernel(KernelBatch {
+                cpu: 0,
+                time_ns: vec![1],
+                event: vec![KernelEvent::SyscallEnter as u8],
+                flags: vec![0],
+                tid: vec![tid],
+                arg0: vec![number],
+                arg1: vec![0],
+                arg2: vec![0],
+            })
+        };
+        let checked = Checked { threads: BTreeMap::from([(7, "loop".into())]), ..Checked::default() };
+        let mut seen = Seen::default();
+        seen.record(&call(8, libc::SYS_sched_setscheduler));
+        seen.record(&call(7, libc::SYS_sched_yield));
+        assert!(!seen.has_own_policy(&checked), "another process does, and the program gives way");
+        seen.record(&call(7, libc::SYS_sched_setattr));
+        assert!(seen.has_own_policy(&checked));
     }
 
     #[test]

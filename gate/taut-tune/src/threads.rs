@@ -13,9 +13,10 @@ use std::{
 
 use procfs::process::Process;
 use rustix::time::{ClockId, clock_gettime};
+use taut_lab::Cpus;
 
 use crate::{
-    Error, Identity, Plan, Setting, ThreadRule,
+    Error, Identity, Plan, Policy, Setting, ThreadRule,
     family::family,
     launch::Launch,
     python,
@@ -168,7 +169,7 @@ impl Look {
                 // Until now it was not in force: a thread may have taken this name only now.
                 self.checked.since_ns.remove(&tid);
                 if let Err(why) = apply(rule, tid) {
-                    self.checked.refused.insert(format!("{rule}: {why}"));
+                    self.checked.refused.insert(format!("{rule}: {}", refusal(rule, tid, &why)));
                 }
             }
         }
@@ -201,6 +202,17 @@ fn apply(rule: &ThreadRule, tid: i32) -> std::io::Result<()> {
         scheduler::place(tid, cpus)?;
     }
     rule.policy.map_or(Ok(()), |policy| scheduler::schedule(tid, &Scheduling::from(policy)))
+}
+
+/// Why a rule is refused, in words where the kernel's say nothing.
+fn refusal(rule: &ThreadRule, tid: i32, why: &std::io::Error) -> String {
+    let is_deadline = matches!(rule.policy, Some(Policy::Deadline { .. }));
+    match scheduler::cpus(tid) {
+        Ok(cpus) if is_deadline && why.kind() == std::io::ErrorKind::PermissionDenied && cpus != Cpus::online() => {
+            format!("the kernel admits it only for threads that may run on every CPU, and this one may on CPU {cpus}")
+        }
+        _ => why.to_string(),
+    }
 }
 
 fn rule_amiss(rule: &ThreadRule, tid: i32) -> Option<String> {
@@ -279,8 +291,6 @@ impl Checked {
 mod tests {
     use std::time::Instant;
 
-    use taut_lab::Cpus;
-
     use super::*;
     use crate::{Threads, family::children};
 
@@ -345,6 +355,27 @@ mod tests {
             unsafe { libc::kill(one, libc::SIGKILL) };
         }
         shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_deadline_for_a_thread_that_is_bound_is_refused_in_words() {
+        let deadline = Policy::Deadline { runtime_ns: 1_000_000, period_ns: 10_000_000 };
+        let rule = ThreadRule { threads: Threads::All, cpus: None, policy: Some(deadline) };
+        let error = std::io::Error::from_raw_os_error(libc::EPERM);
+        let (online, bound) = (Cpus::online(), Cpus::from(vec![Cpus::online().iter().next().unwrap()]));
+        if online.count() < 2 {
+            return taut_skip::skip(taut_skip::Need::Cpus, "one CPU is every CPU");
+        }
+        std::thread::spawn(move || {
+            let tid = rustix::thread::gettid().as_raw_nonzero().get();
+            scheduler::place(tid, &bound).unwrap();
+            let why = refusal(&rule, tid, &error);
+            assert!(why.ends_with(&format!("every CPU, and this one may on CPU {bound}")), "{why}");
+            let fifo = ThreadRule { policy: Some(Policy::Fifo(50)), ..rule };
+            assert_eq!(refusal(&fifo, tid, &error), error.to_string());
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -5,24 +5,23 @@ use taut_tune::{Change, Problem, Set, Standing, Tuned};
 
 use super::sentences;
 
-/// The recommended one's figures are of fresh pairs, those of the others of the selection.
-const NOTE: &str = "Before → after, medians over trials. Only the confirmed row is of fresh pairs; the others are of the selection, \
-                    which is no measure of a gain.";
+/// What the figures of the table are.
+const NOTE: &str = "Before → after: medians over trials. The change is the median over pairs of runs, in each with the remedy against without it. With \
+                    fresh pairs a row has their figures; those of the others are of the selection, which only chooses what is held against \
+                    fresh pairs.";
+const OVERRUNS: &str = "Overruns: messages over the deadline; of a loop without one, activations that were not done when the next was due.";
 
 /// What `taut tune` shows.
 pub fn tune_document(tuned: &Tuned) -> Document {
-    let mut first = vec![Block::Text(Text::default().code(tuned.command.join(" ")))];
-    let causes = sentences::causes(tuned);
-    first.extend((!causes.is_empty()).then(|| Block::Text(causes.into())));
-    first.push(list(sentences::recommendation(tuned)));
-    let mut sections = vec![Section::new(1, "", first)];
-    let tried = tried(tuned);
-    if !tried.rows.is_empty() {
-        sections.push(Section::new(1, "What was tried", vec![Block::Table(tried), Block::Text(NOTE.into())]));
+    let mut sections = vec![Section::new(1, "", vec![list(sentences::recommendation(tuned))])];
+    let (table, has_overruns) = tried(tuned);
+    if !table.rows.is_empty() {
+        let note = if has_overruns { format!("{NOTE} {OVERRUNS}") } else { NOTE.to_owned() };
+        sections.push(Section::new(1, "What was tried", vec![Block::Table(table), Block::Text(note.into())]));
     }
     let lists = [
         ("Only the program can change", tuned.within.iter().map(sentences::within).collect::<Vec<_>>()),
-        ("Not tried", tuned.left.iter().map(sentences::left).collect()),
+        ("Not tried", sentences::left(&tuned.left)),
     ];
     let lists = lists.into_iter().filter(|(_, lines)| !lines.is_empty());
     sections.extend(lists.map(|(title, lines)| Section::new(1, title, vec![list(lines)])));
@@ -39,8 +38,8 @@ pub fn tune_document(tuned: &Tuned) -> Document {
     }
     Document {
         title: "tune".into(),
-        measured: sentences::about(tuned).into(),
-        headline: sentences::headline(tuned).into(),
+        measured: sentences::about(tuned),
+        headline: sentences::first_lines(tuned),
         sections,
         notes: sentences::notes(tuned).into_iter().map(Text::from).collect(),
         reproduce: Vec::new(),
@@ -51,25 +50,25 @@ fn list(lines: Vec<String>) -> Block {
     Block::Findings(lines.into_iter().map(|line| Finding { text: line.into(), ..Finding::default() }).collect())
 }
 
-/// All sets, the recommended first.
-fn tried(tuned: &Tuned) -> Table {
+/// All sets, the recommended first; and whether overruns are known.
+fn tried(tuned: &Tuned) -> (Table, bool) {
     let tail = if tuned.figure.is_empty() { "tail" } else { &tuned.figure };
     let head = ["remedy", "in force", "events", "p50", tail, "overruns", "change", "interval", "result", "cost"];
-    let mut table = Table::new(head).priorities([0, 1, 5, 3, 0, 2, 0, 4, 0, 6]);
+    let mut table = Table::new(head).priorities([0, 2, 6, 3, 0, 4, 0, 1, 0, 5]);
     table.columns[8].wraps = true;
     table.columns[9].wraps = true;
     for set in &tuned.tried {
         let row = table.row(row(tuned, set));
         row.tone = if set.standing == Standing::Confirmed { Tone::Good } else { Tone::Plain };
     }
-    // Messages over the deadline, or activations that were not done at the next release, where that is known.
-    if tuned.tried.iter().all(|set| set.missed.is_none()) {
+    let has_overruns = tuned.tried.iter().any(|set| set.missed.is_some());
+    if !has_overruns {
         table.columns.remove(5);
         table.rows.iter_mut().for_each(|row| {
             row.cells.remove(5);
         });
     }
-    table
+    (table, has_overruns)
 }
 
 fn row(tuned: &Tuned, set: &Set) -> [Cell; 10] {
@@ -78,14 +77,17 @@ fn row(tuned: &Tuned, set: &Set) -> [Cell; 10] {
     };
     let time = |ns: f64| Cell::Time(ns.round() as u64);
     let of = |change: &Option<Change>| change.as_ref().map(|one| (one.before, one.after));
-    let fresh = tuned.recommended.as_ref().filter(|_| set.standing == Standing::Confirmed);
-    let (p50, tail, missed) = match fresh {
-        Some(fresh) => (of(&fresh.p50), of(&fresh.tail), of(&fresh.missed)),
-        None => (set.p50_ns, set.tail_ns, set.missed),
+    let fresh = set.fresh.as_ref().filter(|fresh| fresh.tail.is_some());
+    let (p50, tail, missed) = match (&set.standing, fresh) {
+        // What was measured without it says nothing of it.
+        (Standing::Problem(_), _) => (None, None, None),
+        (_, Some(fresh)) => (of(&fresh.p50), of(&fresh.tail), of(&fresh.missed)),
+        (_, None) => (set.p50_ns, set.tail_ns, set.missed),
     };
     let figures = fresh.and_then(|fresh| fresh.tail.as_ref());
-    let change = figures.map(|figures| figures.change).or(set.ratio.map(|ratio| ratio - 1.0));
-    let interval = figures.and_then(|figures| figures.interval);
+    let change =
+        figures.map(|figures| figures.change).or(set.ratio.map(|ratio| ratio - 1.0)).filter(|_| tail.is_some());
+    let interval = figures.and_then(|figures| figures.interval).filter(|_| tail.is_some());
     let in_force = match (&set.standing, set.rounds) {
         (Standing::Problem(Problem::NotInForce(_)), _) => "no".into(),
         (_, 0) => units::MISSING.into(),
@@ -100,7 +102,7 @@ fn row(tuned: &Tuned, set: &Set) -> [Cell; 10] {
         step(missed, Cell::Share),
         change.map_or(Cell::Missing, Cell::Change),
         interval.map_or(Cell::Missing, |[low, high]| Cell::interval(Cell::Change(low), Cell::Change(high))),
-        Cell::text(set.why.clone()),
+        Cell::text(sentences::result(set)),
         Cell::text(sentences::costs(tuned, set)),
     ]
 }

@@ -31,8 +31,8 @@ fn tuned() -> Tuned {
         ],
         left: vec![Left {
             id: "move-others".into(),
-            title: "the processes that take the CPU on other CPUs".into(),
-            why: "it changes other processes or the machine, and puts them back after each trial".into(),
+            title: "competing processes moved to other CPUs".into(),
+            why: "changes beyond the program, put back after each trial".into(),
             grant: Some("add --allow-changes".into()),
             gain: 0.8,
         }],
@@ -79,18 +79,25 @@ fn searched_within(most: usize, mut tuned: Tuned, factors: [f64; 3], fails: Opti
         }))
     });
     tuned.take(&found.unwrap());
-    tuned.make_files(&super::tune_headline(&tuned));
+    tuned.make_files(&[super::tune_headline(&tuned), "Measured on robot, Linux 6.18: ./robot --rate 1000".into()]);
     tuned
 }
 
 /// By name: the first has a recommendation.
 pub fn all() -> Vec<(&'static str, Tuned)> {
+    let lock = Tuned {
+        causes: vec![TailCause { cause: "lock".into(), detail: "sdk".into(), tail_share: 0.8 }],
+        within: vec![Within { share: 0.8, gain: 0.7, ..tuned().within.remove(0) }],
+        ..tuned()
+    };
     let nothing = Tuned { remedies: Vec::new(), left: Vec::new(), figure: String::new(), ..tuned() };
     let denied = Tuned { remedies: Vec::new(), figure: String::new(), ..tuned() };
     let short = Tuned { needed_s: Some(290.0), ..tuned() };
     vec![
         ("recommended", searched(tuned(), [0.1, 0.1, 1.0], Some(1))),
         ("nothing_helps", searched(tuned(), [1.0, 1.0, 1.0], None)),
+        ("time_in_the_program", searched(lock.clone(), [1.0, 1.0, 1.0], None)),
+        ("some_of_it_outside", searched_within(22, Tuned { needed_s: Some(290.0), ..lock }, [0.5, 0.4, 1.0], None)),
         (
             "nothing_usable",
             searched(Tuned { folder: Some("out".into()), within: Vec::new(), ..tuned() }, [1.0, 1.0, 1.0], Some(0)),

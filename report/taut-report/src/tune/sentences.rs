@@ -1,8 +1,16 @@
 //! What is said of a tuning, in one place, so that every form says the same.
 
-use taut_tune::{Answer, Change, Guarded, Left, Recommended, Set, Standing, TailCause, Tuned, Within};
+use taut_analysis::Cause;
+use taut_doctor::quoted;
+use taut_document::Text;
+use taut_tune::{Answer, Change, Fresh, Guarded, Left, PREFIX, Recommended, Set, Standing, TailCause, Tuned, Within};
 
-use crate::words;
+use crate::{causes::phrase, words};
+
+/// From this share of the excess on, what only the program can change belongs into the first lines.
+const MOST: f64 = 0.5;
+/// Causes that are named.
+const CAUSES: usize = 3;
 
 /// The answer in one line.
 pub fn headline(tuned: &Tuned) -> String {
@@ -11,7 +19,7 @@ pub fn headline(tuned: &Tuned) -> String {
         (Answer::Recommended, Some(of)) => {
             let gain = of.tail.as_ref().map_or(String::new(), gain);
             let pairs = words::quantity(of.pairs as u64, "fresh pair");
-            format!("{}: {figure} {gain}, over {pairs}", tuned.name(&of.set))
+            format!("{}: {figure} {gain}, confirmed over {pairs} of runs", titled(tuned, &of.set))
         }
         (Answer::NotPermitted, _) => {
             let grant = tuned.left.iter().find_map(|left| left.grant.as_deref()).unwrap_or_default();
@@ -24,26 +32,96 @@ pub fn headline(tuned: &Tuned) -> String {
     }
 }
 
+/// The first lines: the answer, what made the tail, and what to do next.
+pub(super) fn first_lines(tuned: &Tuned) -> Text {
+    let mut text = Text::from(format!("{}.", headline(tuned)));
+    let because = because(tuned);
+    if !because.is_empty() {
+        text = text.and(format!(" {because}"));
+    }
+    let Some(next) = next(tuned) else { return text };
+    let place = match (tuned.answer(), &tuned.folder) {
+        (Answer::Recommended, None) => format!(" ({PREFIX} is below; --files FOLDER writes it)"),
+        _ => String::new(),
+    };
+    text.and(" Next: ").code(next).and(format!("{place}."))
+}
+
+/// "fifo (real-time priority for the whole program)".
+fn titled(tuned: &Tuned, set: &[usize]) -> String {
+    let titles: Vec<String> =
+        tuned.remedies(set).map(|remedy| format!("{} ({})", remedy.id, remedy.row.title)).collect();
+    titles.join(" + ")
+}
+
 fn not_enough(tuned: &Tuned) -> String {
-    let minutes = tuned.needed_s.map_or(String::new(), |s| format!(" {}m", (s / 60.0).ceil().max(1.0)));
-    let Some(best) = &tuned.promising else {
-        return format!("Not enough evidence in the time; give more with --max-time{minutes}");
-    };
-    let (standing, seen) = match best.pairs {
-        Some(pairs) => {
-            ("was under confirmation", format!("over {}, too few", words::quantity(pairs as u64, "fresh pair")))
+    let Some(best) = &tuned.promising else { return "Not enough evidence in the time".into() };
+    let seen = match best.pairs {
+        Some((pairs, interval)) => {
+            let pairs = words::quantity(pairs as u64, "fresh pair");
+            match interval {
+                Some([low, high]) => format!(
+                    "was under confirmation: over {pairs} of runs its change was {} to {}, which is not sure yet",
+                    percent(low),
+                    percent(high)
+                ),
+                None => format!("was under confirmation, with {pairs} of runs so far"),
+            }
         }
-        None => ("looks best", format!("over {} of the selection", words::quantity(best.rounds as u64, "round"))),
+        None => format!("looks best after {} of the selection", words::quantity(best.rounds as u64, "round")),
     };
-    let remedies: Vec<String> = best.set.iter().map(|at| format!("--remedy {}", tuned.name(&[*at]))).collect();
     format!(
-        "Not enough evidence in the time; {} {standing} ({} {} → {} {seen}): try {} or --max-time{minutes}",
-        tuned.name(&best.set),
+        "Not enough evidence in the time; {} {seen} ({} {} → {})",
+        titled(tuned, &best.set),
         tuned.figure,
         words::scaled(best.before_ns),
-        words::scaled(best.after_ns),
-        remedies.join(" ")
+        words::scaled(best.after_ns)
     )
+}
+
+/// The causes of the tail before, and what of them no setting changes.
+fn because(tuned: &Tuned) -> String {
+    let one = |of: &TailCause| match Cause::from_word(&of.cause) {
+        Some(cause) => format!("{} is {}", words::percent(of.tail_share), phrase(cause, &of.detail)),
+        None => format!("{} is {}", words::percent(of.tail_share), of.cause),
+    };
+    let named: Vec<String> = tuned.causes.iter().take(CAUSES).map(one).collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    let rest = 1.0 - tuned.causes.iter().take(CAUSES).map(|of| of.tail_share).sum::<f64>();
+    let rest = if rest >= 0.01 { format!(", {} others", words::percent(rest)) } else { String::new() };
+    let mut text = format!(
+        "Of the time by which the slowest messages exceed typical ones, as the program is, {}{rest}.",
+        named.join(", ")
+    );
+    let is_of_program = |of: &&Within| of.share >= MOST && tuned.answer() != Answer::NothingHelps;
+    if let Some(of) = tuned.within.first().filter(is_of_program) {
+        text += &format!(" Most of it only the program can change: {}.", within(of));
+    }
+    text
+}
+
+/// What to run next.
+fn next(tuned: &Tuned) -> Option<String> {
+    let command = command(tuned);
+    match (tuned.answer(), &tuned.folder) {
+        (Answer::Recommended, Some(folder)) => Some(format!("{}/{PREFIX} {command}", quoted(folder))),
+        (Answer::Recommended, None) => Some(format!("./{PREFIX} {command}")),
+        (Answer::NotEnough, _) if tuned.is_restored => {
+            let best = tuned.promising.iter().flat_map(|best| &best.set);
+            let only: String = best.map(|at| format!("--remedy {} ", tuned.name(&[*at]))).collect();
+            let minutes =
+                tuned.needed_s.map_or(String::new(), |s| format!("--max-time {}m ", (s / 60.0).ceil().max(1.0)));
+            Some(format!("taut tune {minutes}{only}-- {command}"))
+        }
+        _ => None,
+    }
+}
+
+/// As a shell takes it.
+pub(super) fn command(tuned: &Tuned) -> String {
+    tuned.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// "1.24 ms → 210 µs (−83 %, interval −88 to −75 %)".
@@ -68,7 +146,7 @@ fn nothing_helps(tuned: &Tuned) -> String {
         0 => "No setting outside the program answers the causes of the tail".to_owned(),
         _ => format!("Nothing that was tried here helps{}", unused(tuned)),
     };
-    match tuned.within.first() {
+    match tuned.within.first().filter(|within| within.share >= MOST) {
         Some(within) if within.against.is_empty() => {
             format!("{tried}; the time is in {}, and no cause of it is known", within.hop)
         }
@@ -91,31 +169,23 @@ fn unused(tuned: &Tuned) -> String {
     }
 }
 
-/// "chain a → b · 1,500 messages · trials of 2.0 s · 54 trials in 2 min · seed 1".
-pub(super) fn about(tuned: &Tuned) -> String {
-    let mut parts = vec![format!("chain {}", tuned.chain), words::quantity(tuned.messages, "message")];
-    parts.extend(tuned.trial_s.map(|s| format!("trials of {s:.1} s")));
+/// "chain a → b of ./robot · 1,500 messages recorded first · 54 trials of 2.0 s · 120 s in all · seed 1".
+pub(super) fn about(tuned: &Tuned) -> Text {
+    let text = Text::from(format!("chain {} of ", tuned.chain)).code(command(tuned));
+    let mut parts = vec![format!("{} recorded first", words::quantity(tuned.messages, "message"))];
     if !tuned.tried.is_empty() || tuned.is_out {
-        parts.push(format!("{} in {:.0} s", words::quantity(tuned.trials as u64, "trial"), tuned.elapsed_s));
+        let each = tuned.trial_s.map_or(String::new(), |s| format!(" of {s:.1} s"));
+        parts.push(format!("{}{each}", words::quantity(tuned.trials as u64, "trial")));
+        parts.push(format!("{:.0} s in all", tuned.elapsed_s));
         parts.push(format!("seed {}", tuned.seed));
     }
-    parts.join(" · ")
-}
-
-/// The causes of the tail before.
-pub(super) fn causes(tuned: &Tuned) -> String {
-    let one = |of: &TailCause| {
-        let detail = if of.detail.is_empty() { String::new() } else { format!(" {}", of.detail) };
-        format!("{} {}{detail}", words::percent(of.tail_share), of.cause)
-    };
-    let all: Vec<String> = tuned.causes.iter().take(4).map(one).collect();
-    if all.is_empty() { String::new() } else { format!("excess of the tail: {}", all.join(", ")) }
+    text.and(format!(" · {}", parts.join(" · ")))
 }
 
 /// What is recommended, one sentence each.
 pub(super) fn recommendation(tuned: &Tuned) -> Vec<String> {
     let Some(of) = &tuned.recommended else { return Vec::new() };
-    let mut lines = vec![format!("{}.", of.text)];
+    let mut lines = vec![format!("{}: {}.", tuned.name(&of.set), of.text)];
     for remedy in tuned.remedies(&of.set) {
         lines.push(format!("Cost of {}: {}. Undo: {}.", remedy.id, remedy.row.cost, remedy.row.undone));
     }
@@ -132,7 +202,7 @@ fn guards(of: &Recommended) -> Option<String> {
         Some(format!("{} {change}", of.guard))
     };
     let all: Vec<String> = of.guards.iter().filter_map(one).collect();
-    (!all.is_empty()).then(|| format!("Not worse: {}.", all.join(", ")))
+    (!all.is_empty()).then(|| format!("Nothing else is worse: {}.", all.join(", ")))
 }
 
 /// What a set of remedies costs.
@@ -140,10 +210,29 @@ pub(super) fn costs(tuned: &Tuned, set: &Set) -> String {
     tuned.remedies(&set.set).map(|remedy| remedy.row.cost).collect::<Vec<_>>().join("; ")
 }
 
-/// What was not tried, one sentence each.
-pub(super) fn left(left: &Left) -> String {
-    let grant = left.grant.as_ref().map_or(String::new(), |grant| format!("; {grant}"));
-    format!("{} ({}): {}{grant}", left.id, left.title, left.why)
+/// What was not tried: remedies with one reason together.
+pub(super) fn left(left: &[Left]) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for one in left {
+        let reason = one.why.clone() + &one.grant.as_ref().map_or(String::new(), |grant| format!("; {grant}"));
+        let name = format!("{} ({})", one.id, one.title);
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    reasons.into_iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect()
+}
+
+/// What became of a set, with the fresh pairs that it was held against.
+pub(super) fn result(set: &Set) -> String {
+    let pairs = set.fresh.as_ref().map_or(0, |fresh: &Fresh| fresh.pairs);
+    match set.standing {
+        Standing::Confirmed | Standing::NotConfirmed => {
+            format!("{} over {}", set.why, words::quantity(pairs as u64, "fresh pair"))
+        }
+        _ => set.why.clone(),
+    }
 }
 
 /// What only the program can change.

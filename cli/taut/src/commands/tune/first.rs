@@ -1,14 +1,14 @@
 //! The first recording: the command as it is, what its slowest messages wait for, how fast it is.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, bail};
 use taut_analysis::{Analysis, Cause, Chain, Loop, LoopFound, SourceKind, probe_chain};
 use taut_gate::Void;
-use taut_tune::{Checked, Plan, TailCause, Tuned};
+use taut_tune::{Checked, FirstRun, Plan, Seen, TailCause, Tuned};
 
 use super::{
     Args,
@@ -41,9 +41,9 @@ struct NoChain;
 /// What is known of the command as it is.
 pub struct First {
     pub analysis: Analysis,
-    pub checked: Checked,
-    /// Time in handlers of devices' interrupts, by CPU.
-    pub interrupts_ns: BTreeMap<u16, u64>,
+    checked: Checked,
+    /// Of the run's kernel events.
+    seen: Seen,
     /// Threads of the recorder.
     recorder: BTreeSet<i32>,
     /// Index of the chain to tune.
@@ -109,17 +109,7 @@ impl First {
             let chain = chosen(&analysis, &recorder, args)?;
             let reason = analysis.ending.as_ref().map(|ending| ending.reason.clone());
             let is_over = !matches!(reason.as_deref(), Some("duration" | "signal") | None);
-            let interrupts_ns = seen.interrupts_ns().clone();
-            return Ok(First {
-                analysis,
-                checked: ran.checked,
-                interrupts_ns,
-                recorder,
-                chain,
-                took,
-                analysed,
-                is_over,
-            });
+            return Ok(First { analysis, checked: ran.checked, seen, recorder, chain, took, analysed, is_over });
         }
         unreachable!("the last failure ends the loop")
     }
@@ -187,8 +177,19 @@ impl First {
         is_so.then(|| format!("{n} messages in {:.0} s are too few for a tail, so no cause is known", self.span_s()))
     }
 
+    /// What remedies follow from besides the causes.
+    pub fn run(&self) -> FirstRun {
+        FirstRun {
+            own: self.own(),
+            others: self.others(),
+            has_own_policy: self.seen.has_own_policy(&self.checked),
+            period_ns: self.period_ns(),
+            interrupts_ns: self.seen.interrupts_ns().clone(),
+        }
+    }
+
     /// Names of the program's threads.
-    pub fn own(&self) -> Vec<String> {
+    fn own(&self) -> Vec<String> {
         let mut names: Vec<String> = self.checked.threads.values().cloned().collect();
         names.sort();
         names.dedup();
@@ -196,7 +197,7 @@ impl First {
     }
 
     /// Threads that took a CPU from the chain's messages, "comm/tid".
-    pub fn others(&self) -> Vec<String> {
+    fn others(&self) -> Vec<String> {
         let took = |causes: &[Cause]| causes.iter().any(|cause| matches!(cause, Cause::Preempted | Cause::Wakeup));
         let parties = self.chain().explained.responsible.iter();
         let is_other = |party: &&taut_analysis::Party| {
@@ -210,7 +211,7 @@ impl First {
     }
 
     /// The period of the chain's loop, where it is one.
-    pub fn period_ns(&self) -> Option<u64> {
+    fn period_ns(&self) -> Option<u64> {
         let chain = self.chain();
         let is_its = |one: &&Loop| one.name == chain.name || one.chain.as_ref() == Some(&chain.name);
         let of_loop = || self.analysis.loops.iter().find(is_its).map(|one| one.period_ns);

@@ -240,7 +240,7 @@ fn tune(args: &Args) -> Result<Done> {
     let first = First::record(&mut trials, args)?;
     let facts = Facts::gather(&taut, args.allow_changes, &findings())
         .of_command(&args.command[0].to_string_lossy())
-        .of_program(first.own(), &first.others(), first.period_ns(), &first.interrupts_ns);
+        .of_program(first.run());
     let has_ros = first.analysis.totals.ros_events > 0;
     let Candidates { remedies, left } = candidates(first.chain(), has_ros, &facts, &args.remedy);
     let mut tuned = first.described(args);
@@ -290,7 +290,9 @@ fn tune(args: &Args) -> Result<Done> {
     tuned.is_restored = end.is_restored;
     tuned.is_interrupted = end.signal.is_some();
     tuned.elapsed_s = began.elapsed().as_secs_f64();
-    tuned.make_files(&taut_report::tune_headline(&tuned));
+    let info = &first.analysis.info;
+    let machine = format!("Measured on {}, Linux {}: {}", info.host, info.kernel, tuned.command.join(" "));
+    tuned.make_files(&[taut_report::tune_headline(&tuned), machine]);
     if let Some(folder) = &args.files {
         tuned.folder = Some(folder.shown());
         written::folder(folder, &tuned)?;

@@ -8,10 +8,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Analysis, Analyzer, Config, Loop};
-use taut_gate::{Failure, Statistic, Trial, TrialFigures, TrialOptions, Void};
+use taut_gate::{Failure, Statistic, Trial, TrialOptions, Void};
 use taut_stats::{
     Distribution,
     compare::{Margin, Rule, Scale},
+    rank,
 };
 use taut_tune::{
     CONFIRMING_TRIALS, Checked, FEWEST_TRIALS, Guard, Journal, Measured, Outside, Plan, Problem, Seen, Stage, Tuned,
@@ -27,6 +28,8 @@ use crate::{exit::Interrupted, input};
 
 /// Figures of the tail, the rarest first, with the messages that a trial needs for each.
 const TAILS: [(Statistic, f64); 3] = [(Statistic::P99, 1_500.0), (Statistic::P95, 300.0), (Statistic::P90, 150.0)];
+/// Messages beyond a trial's figure of the tail, at least.
+const BEYOND_MIN: f64 = 10.0;
 /// Steps in which the messages are looked for that carry a figure.
 const LONGER: f64 = 1.25;
 /// A trial is so many times longer, so that none falls short.
@@ -467,7 +470,7 @@ impl Trials {
         if let (None, false, Some(why)) = (&not_in_force, is_start, self.too_few(&own)) {
             return Ok(self.failed(plan, why));
         }
-        let of = |figures: &TrialFigures| figures.get(self.tail);
+        let tail = |chain: &str| tail_of(self.tail, &latencies(&analysis, chain));
         let mut guards = vec![
             own.way.total.p50,
             // What a quota kept from the program is no cost of lifting it.
@@ -478,11 +481,7 @@ impl Trials {
         ];
         for other in &self.protected {
             guards.extend(match other {
-                Other::Chain(name) => {
-                    let other = trial(name).ok();
-                    let tail = other.as_ref().and_then(|other| of(&other.way.total).or(other.way.total.p50));
-                    [tail, other.map(|other| other.dropped)]
-                }
+                Other::Chain(name) => [tail(name), trial(name).ok().map(|other| other.dropped)],
                 Other::Loop(name) => {
                     let one = analysis.loops.iter().find(|one| one.name == *name);
                     [one.and_then(|one| of_distribution(self.tail, &one.response_time)), one.and_then(overruns_of)]
@@ -490,7 +489,7 @@ impl Trials {
             });
         }
         Ok(Measured {
-            tail_ns: of(&own.way.total),
+            tail_ns: tail(&self.chain),
             p50_ns: own.way.total.p50,
             missed: own.missed.or_else(|| overruns(&analysis, &self.chain)),
             guards,
@@ -551,7 +550,7 @@ impl Trials {
         let mut notes: Vec<String> =
             self.not_restored.take().into_iter().chain(std::mem::take(&mut self.notes)).collect();
         notes.extend(self.voids.iter().map(|(void, count)| match count {
-            1 => format!("a trial does not count: {void}"),
+            1 => format!("1 of {} trials does not count: {void}", self.ran),
             _ => format!("{count} of {} trials do not count; of the first, {void}", self.ran),
         }));
         notes.extend(self.live.notes());
@@ -583,6 +582,26 @@ fn overruns(analysis: &Analysis, chain: &str) -> Option<f64> {
     analysis.loops.iter().find(is_its).and_then(overruns_of)
 }
 
+/// Of the messages that a trial judges, those of the start-up left out.
+fn latencies(analysis: &Analysis, chain: &str) -> Vec<u64> {
+    let sides = analysis.chains.iter().find(|one| one.name == chain).and_then(|one| one.explained.sides.as_ref());
+    sides.map_or_else(Vec::new, |sides| {
+        sides.spent.chunks_exact(sides.hops.max(1)).map(|row| row.iter().map(|hop| hop.total_ns).sum()).collect()
+    })
+}
+
+/// A trial's figure of the tail: its nearest rank, with enough messages beyond it.
+///
+/// A recording's p99 needs ten separate bursts beyond it. A trial's is one observation of many, and what a remedy leaves of a tail may be two
+/// stalls: without a figure the best remedy would be the one that is never judged.
+fn tail_of(tail: Statistic, latencies_ns: &[u64]) -> Option<f64> {
+    let beyond = tail.beyond()?;
+    let mut sorted = latencies_ns.to_vec();
+    sorted.sort_unstable();
+    let ns = rank(&sorted, 1.0 - beyond)?;
+    (sorted.len() as f64 * beyond >= BEYOND_MIN).then_some(ns as f64)
+}
+
 fn of_distribution(tail: Statistic, of: &Distribution) -> Option<f64> {
     let ns = match tail {
         Statistic::P99 => of.p99_ns,
@@ -611,4 +630,31 @@ fn protected(first: &Pace, args: &Args) -> Result<Vec<Other>> {
         }
     };
     args.protect.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_whose_tail_is_two_stalls_has_a_figure() {
+        let mut latencies = vec![100; 1_500];
+        latencies[200..220].fill(9_000);
+        latencies[900..910].fill(8_000);
+        assert_eq!(tail_of(Statistic::P99, &latencies), Some(9_000.0));
+        assert_eq!(tail_of(Statistic::P95, &latencies), Some(100.0));
+        let mut sorted = latencies.clone();
+        sorted.sort_unstable();
+        assert_eq!(
+            of_distribution(Statistic::P99, &Distribution::of(&latencies, &sorted)),
+            None,
+            "a recording has none"
+        );
+    }
+
+    #[test]
+    fn a_trial_that_was_cut_short_has_no_tail() {
+        assert_eq!(tail_of(Statistic::P99, &[100; 900]), None);
+        assert_eq!(tail_of(Statistic::P95, &[]), None);
+    }
 }
