@@ -25,7 +25,7 @@ INSTALL := $(BIN)/uv pip install --quiet --link-mode copy --python
 .PHONY: help setup demo dist dist-aarch64 docs check-aarch64 ros2 test test-docs test-ray test-fleet lint bench miri deny web fmt
 
 help: ## Show this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: $(BIN)/.taut-$(PROFILE) ## Build everything into .venv; the command is .venv/bin/taut
 
