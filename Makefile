@@ -16,28 +16,16 @@ RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --
 # `make dist` lays out and `make bench` measures has it. Tests and checks take what is installed. Where nothing is, they install what the
 # Rust tests are built of, so that nearly no crate is built twice.
 INSTALLED := $(firstword $(patsubst $(BIN)/.taut-%,%,$(wildcard $(BIN)/.taut-*)))
-PROFILE ?= $(if $(filter dist bench,$(MAKECMDGOALS)),shipped,$(if $(filter setup demo,$(MAKECMDGOALS)),release,$(or $(INSTALLED),dev)))
-BUILT := target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
-# A robot's guard is optimised in every build.
-GUARD := $(if $(filter shipped,$(PROFILE)),shipped,release)
-
-# The C library is in the binaries where there is one to put in (libc.a: libc6-dev, glibc-static), so that a copy runs on any
-# machine of this architecture. Its relocations are packed where that library can unpack them (glibc 2.36), and functions of the same code
-# are one where the linker can do that (LLVM's, which is Rust's on x86-64). Not `-C lto=fat`, which is 12 %
-# smaller: it merges the calls of libc with std's weak ones, which a static libc.a does not resolve, and gettid() jumped to 0.
-STATIC := $(if $(filter /%,$(shell $(CC) -print-file-name=libc.a)),-C target-feature=+crt-static)
-comma := ,
-PACKED := $(if $(shell printf '\#include <features.h>\n\#if __GLIBC_PREREQ(2, 36)\nyes\n\#endif\n' | $(CC) -E -P - | grep yes),-C link-arg=-Wl$(comma)-z$(comma)pack-relative-relocs)
-FOLDED = $(shell out=$$(mktemp); echo 'fn main() {}' | rustc -C link-arg=-Wl,--icf=all -o $$out - 2>/dev/null && echo "-C link-arg=-Wl,--icf=all"; rm -f $$out)
+PROFILE ?= $(if $(filter dist dist-aarch64 bench,$(MAKECMDGOALS)),shipped,$(if $(filter setup demo,$(MAKECMDGOALS)),release,$(or $(INSTALLED),dev)))
 
 # Hundreds of MB of wheels: uv takes seconds where pip takes minutes.
 INSTALL := $(BIN)/uv pip install --quiet --link-mode copy --python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dist docs check-aarch64 ros2 test test-docs test-ray test-fleet lint bench miri deny web fmt
+.PHONY: help setup demo dist dist-aarch64 docs check-aarch64 ros2 test test-docs test-ray test-fleet lint bench miri deny web fmt
 
 help: ## Show this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: $(BIN)/.taut-$(PROFILE) ## Build everything into .venv; the command is .venv/bin/taut
 
@@ -102,6 +90,12 @@ fmt: setup ## Format all code
 
 dist: setup ## Lay a release's files into target/dist, and try the binary on a bare root
 	scripts/dist
+	@[ "$$(uname -m)" = aarch64 ] || echo "Of this machine's architecture only; with those for 64-bit Arm: make dist-aarch64"
+
+dist-aarch64: dist ## The same, and for 64-bit Arm, cross-compiled; try that binary under qemu
+	scripts/machine aarch64
+	scripts/build shipped aarch64
+	scripts/dist aarch64
 
 check-aarch64: web ## Check all code for 64-bit Arm, with a cross compiler for what is C
 	scripts/machine aarch64
@@ -139,25 +133,8 @@ $(VENV)/.requirements: requirements-dev.txt
 	$(INSTALL) $(BIN)/python -r $<
 	touch $@
 
-# The wheel carries the module, the binaries, what C and C++ build with, and the robots of `taut demo`: all but the
-# module is laid in maturin's data folder first.
-# What `taut --version` says; with a plus where files differ from it.
-$(BIN)/.taut-$(PROFILE): export TAUT_REVISION = $(shell git describe --always --abbrev=12 --exclude='*' --dirty=+ 2>/dev/null)
-$(BIN)/.taut-$(PROFILE): $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* python/taut_ros2/* include/* share/*/* share/*/*/* workloads/*/*.py)
-	@# Not static: taut-quad opens MuJoCo's library. With the features of the whole workspace, so that dependencies are built once.
-	cargo build --profile $(PROFILE) --locked --workspace --exclude taut-python --bin taut-quad --bin taut-teleop
-	cargo rustc --profile $(PROFILE) --locked -p taut -- $(STATIC) $(PACKED) $(FOLDED)
-	cargo rustc --profile $(GUARD) --locked -p taut-guard --features c --crate-type staticlib
-	rm -rf target/wheel-data
-	mkdir -p target/wheel-data/scripts target/wheel-data/data/include target/wheel-data/data/lib
-	install -s -m 755 $(BUILT)/taut $(BUILT)/taut-quad $(BUILT)/taut-teleop target/wheel-data/scripts/
-	install -m 644 include/* target/wheel-data/data/include/
-	objcopy --strip-debug target/$(GUARD)/libtaut_guard.a target/wheel-data/data/lib/libtaut_guard.a
-	cp -r share target/wheel-data/data/
-	mkdir -p target/wheel-data/data/share/taut
-	cp -r workloads target/wheel-data/data/share/taut/
-	cd target/wheel-data/data/share/taut/workloads && rm -rf tests clock */src */Cargo.toml quad/robot.xml && find . -name __pycache__ -prune -exec rm -r {} +
-	$(BIN)/maturin build --quiet --profile $(PROFILE) --locked --interpreter $(BIN)/python --out target/wheels
+$(BIN)/.taut-$(PROFILE): $(VENV)/.requirements $(WEB)/dist/.built $(RUST) scripts/build scripts/target pyproject.toml $(wildcard python/taut/* python/taut/*/* python/taut_ros2/* include/* share/*/* share/*/*/* workloads/*/*.py)
+	scripts/build $(PROFILE)
 	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $$(ls -t target/wheels/taut-*.whl | head -1)
 	rm -f $(BIN)/.taut-*
 	touch $@

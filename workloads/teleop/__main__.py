@@ -86,7 +86,8 @@ def table(result: dict[str, object]) -> str:
     rows += [("in flight", setpoints["in_flight"]), ("unexplained", setpoints["unexplained"])]
     rows += [(f"changed: {reason}", count) for reason, count in _most_first(setpoints["modified"])]
     lines = [f"  {name:<28}{count:>7}{100.0 * count / max(1, produced):>7.1f} %" for name, count in rows]
-    lines += [f"  leader stream: {', '.join(f'{count} {name}' for name, count in stream.items())}"]
+    read = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(stream.items()))
+    lines += [f"  leader stream: {read}"]
     lines += [f"  failure: {failure}" for failure in result["failures"]]  # type: ignore[attr-defined]
     dropped = sum(setpoints["dropped"].values())
     done = (

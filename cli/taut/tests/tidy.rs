@@ -133,13 +133,19 @@ fn every_place_says_one_version() {
     let manifest = read("Cargo.toml");
     let ours = manifest.lines().filter(|line| line.starts_with("taut-") && line.contains("version"));
     ours.for_each(|line| assert!(line.contains(&format!("version = \"{version}\"")), "Cargo.toml: {line}"));
-    // As in keepachangelog.com: what is to come first, then releases, the newest first, in groups of these names.
+    // As in keepachangelog.com, in groups of these names, the newest first. That is this version; it has a date from its release on, which
+    // the workflow asks for when it is tagged.
     let changelog = read("CHANGELOG.md");
     let mut headings = changelog.lines().filter(|line| line.starts_with("## "));
-    assert_eq!(headings.next(), Some("## [Unreleased]"));
+    let is_date = |text: &str| text.len() == 10 && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+    let newest = headings.next().and_then(|heading| heading.strip_prefix(&format!("## [{version}] - ")));
+    assert!(
+        newest.is_some_and(|date| date == "unreleased" || is_date(date)),
+        "CHANGELOG.md begins with another version than {version}"
+    );
     for heading in headings {
-        let (release, date) = heading.split_once("] - ").unwrap_or_else(|| panic!("CHANGELOG.md: {heading}"));
-        assert!(release.starts_with("## [") && date.len() == 10, "CHANGELOG.md: {heading}");
+        let date = heading.strip_prefix("## [").and_then(|rest| rest.split_once("] - "));
+        assert!(date.is_some_and(|(_, date)| is_date(date)), "CHANGELOG.md: {heading}");
     }
     let groups = ["### Added", "### Changed", "### Deprecated", "### Removed", "### Fixed", "### Security"];
     for group in changelog.lines().filter(|line| line.starts_with("### ")) {
