@@ -43,9 +43,9 @@ const MOST_DIGITS: usize = 4;
 /// A schedule is looked for in so many of its periods, and in twice as many as long as there are more: periods that may be meant are
 /// those of so many of the best stretches.
 const FIRST_PERIODS: f64 = 16.0;
+const BEST: usize = 16;
 /// A schedule that has other moments than before though its thread was not busy has them so many windows away.
 const FAR: f64 = 1.5;
-const BEST: usize = 16;
 /// To the end of the recording a period is off by no more than one of so many parts of what a wait may be late.
 const DRIFT: f64 = 4.0;
 
@@ -97,16 +97,15 @@ impl Rounding {
             _ => exact,
         })
     }
+}
 
-    /// Whether that run's wait was rounded down, so that its timer was not due at its end: the next one waits for the rest, as short as it
-    /// can.
-    fn is_early(&self, run: &Run, next: &Run) -> bool {
-        let is_long = |run: &Run| {
-            let wait = worker::timer(run.waker).map(|(asked_ns, armed_ns)| asked_ns.saturating_sub(armed_ns) as f64);
-            wait.map(|wait| wait > 1e6 + self.tolerance)
-        };
-        self.late > self.tolerance && (is_long(run), is_long(next)) == (Some(true), Some(false))
-    }
+/// Whether that run's wait ended before its timer was due, if waits are rounded down: the next one is for the rest, as short as it can be.
+/// `None` of waits that are no longer themselves.
+fn is_early(pair: &[Run]) -> Option<bool> {
+    const SHORT: f64 = 1.1e6;
+    let wait =
+        |run: &Run| worker::timer(run.waker).map(|(asked_ns, armed_ns)| asked_ns.saturating_sub(armed_ns) as f64);
+    (wait(&pair[0])? > SHORT).then_some(wait(&pair[1])? <= SHORT)
 }
 
 /// Whether its timer was armed for whole milliseconds, but for what the thread did before it was.
@@ -167,9 +166,12 @@ pub(super) fn of(worker: &Worker) -> Vec<Found> {
     let Some(rounding) = Rounding::of(worker) else { return Vec::new() };
     let first_ns = worker.runs.first().map_or(0, |run| run.start_ns);
     let since_first = |ns: u64| ns as f64 - first_ns as f64;
+    let early = || worker.runs.windows(2).filter_map(is_early);
+    let rounds_down =
+        rounding.late > rounding.tolerance && 2 * early().filter(|early| *early).count() > early().count();
     let served = (0..worker.runs.len()).map(|at| {
         let (run, next) = (&worker.runs[at], worker.runs.get(at + 1));
-        let is_early = next.is_some_and(|next| rounding.is_early(run, next));
+        let is_early = rounds_down && worker.runs.get(at..at + 2).and_then(is_early) == Some(true);
         Served {
             start: since_first(run.start_ns),
             // Of several threads the next one may begin before.
