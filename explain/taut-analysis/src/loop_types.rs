@@ -11,8 +11,10 @@ use crate::CauseShare;
 pub struct Loop {
     /// Its thread's name without a number, and what it waits for: "ctrl timer 1 ms".
     pub name: String,
-    /// "comm/tid".
+    /// "comm/tid"; of several the one that runs most.
     pub thread: String,
+    /// How many threads serve its timer, whichever waits: 1 but of runtimes such as Tokio's and Go's.
+    pub threads: u64,
     /// The main thread of its process, "comm/tid".
     pub process: String,
     /// The scheduler's priority of the thread: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100 to 139 normal (120

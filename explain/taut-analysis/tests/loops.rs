@@ -294,6 +294,23 @@ fn a_stamped_chain_keeps_its_figures_and_its_loop_names_it() {
 }
 
 #[test]
+fn what_makes_the_late_starts_of_a_stamped_program_late_is_named() {
+    let mut scene = new();
+    let late: Vec<(u64, u64)> = (1..=20).map(|n| (n * 97, 308 + n)).collect();
+    periodic(&mut scene, 2_000, &late);
+    for k in 1..=2_000 {
+        let start = k * PERIOD + late.iter().find(|(at, _)| *at == k).map_or(8, |(_, delay)| *delay);
+        scene.stamp(CTRL, start + 12, k, "ctrl.start").stamp(CTRL, start + 49, k, "ctrl.sent");
+    }
+    let analysis = analyse(&scene);
+    assert!(analysis.chains.iter().all(|chain| chain.source == SourceKind::Stamps), "{} chains", analysis.chains.len());
+    let of = &analysis.loops[0];
+    let first = &of.late_by[0];
+    assert_eq!((first.cause, first.detail.as_str()), (Cause::Wakeup, "by hog/30"));
+    assert!(first.tail_share > 0.9 && of.late_above.is_some(), "{:?}", of.late_by);
+}
+
+#[test]
 fn a_thread_that_is_woken_at_random_is_no_loop() {
     let mut scene = new();
     let mut ready = 100;
@@ -559,6 +576,58 @@ fn timed_waits_at_a_lock_of_their_own_each_are_at_one_place() {
     let loops = analyse(&scene).loops;
     let found: Vec<_> = loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped)).collect();
     assert_eq!(found, [("ctrl timer 1 ms", 100, Some(0))]);
+}
+
+/// Of two threads of which one waits for the next moment of 10 ms, for whole ms, and hands that on now and then: their loops.
+fn in_turn(whole_ms: fn(u64) -> u64) -> Vec<taut_analysis::Loop> {
+    const OTHER: i32 = 21;
+    const PARKED: (i64, i64, i64) = (libc::SYS_futex, 0x7f00_2000, 128);
+    let mut scene = new();
+    scene.thread(BRIDGE, OTHER, "bridge", true);
+    let cpu = |tid: i32| (tid - BRIDGE) as u16;
+    let server = |k: u64| if k * k % 7 < 3 { BRIDGE } else { OTHER };
+    let park = |scene: &mut Scene, tid: i32, at: u64| {
+        let (call, address, operation) = PARKED;
+        scene.enter(cpu(tid), at, tid, call, address, operation).switch(cpu(tid), at + 1, tid, S, 0);
+    };
+    let wait = |scene: &mut Scene, tid: i32, at: u64, due: u64| {
+        let asked = at + 1 + whole_ms(due - at) * 1_000;
+        let asked_ns = (asked * US) as i64;
+        scene.enter(cpu(tid), at, tid, libc::SYS_epoll_pwait, 5, 0);
+        scene.event(cpu(tid), at + 1, KernelEvent::TimerStart, tid, [asked_ns, asked_ns + 50_000, TIMER << 8]);
+        scene.switch(cpu(tid), at + 2, tid, S, 0);
+        asked
+    };
+    park(&mut scene, BRIDGE + OTHER - server(1), 50);
+    let (mut due, mut k) = (10_000, 0);
+    let mut asked = wait(&mut scene, server(1), 100, due);
+    while due <= 3_000_000 {
+        k += 1;
+        let (tid, next, at) = (server(k), server(k + 1), asked + 110);
+        fires(&mut scene, asked + 4, 0);
+        scene.wake(0, asked + 5, 0, IRQ, tid).switch(cpu(tid), asked + 8, 0, R, tid);
+        scene.exit(cpu(tid), asked + 10, tid, libc::SYS_epoll_pwait);
+        if next != tid {
+            scene.wake(cpu(tid), at, tid, 0, next).switch(cpu(next), at + 3, 0, R, next);
+            scene.exit(cpu(next), at + 5, next, libc::SYS_futex);
+            park(&mut scene, tid, at + 8);
+        }
+        // One that becomes due while it runs is served without a wait.
+        due += if at + 20 < due { 0 } else { 10_000 };
+        asked = wait(&mut scene, next, at + 20, due);
+    }
+    analyse(&scene).loops
+}
+
+#[test]
+fn a_timer_that_either_of_two_threads_serves_is_a_loop_of_both_and_of_neither() {
+    // Tokio rounds up. Go rounds down, and waits again for the rest: 1 ms.
+    for whole_ms in [|us: u64| us.div_ceil(1_000), |us: u64| (us / 1_000).max(1)] {
+        let loops = in_turn(whole_ms);
+        let [of] = loops.as_slice() else { panic!("{loops:?}") };
+        assert_eq!((of.name.as_str(), of.threads, &of.found), ("bridge timer 10 ms", 2, &LoopFound::AbsoluteTimer));
+        assert!((250..=300).contains(&of.activations) && of.skipped <= Some(5), "{of:?}");
+    }
 }
 
 #[test]

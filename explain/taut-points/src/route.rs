@@ -25,7 +25,7 @@ pub enum RouteKind {
 /// A thread that waits for the same thing again and again, and what it does in between is an activation.
 #[derive(Clone, Debug)]
 pub struct Loop {
-    /// Its thread.
+    /// Its thread; of several the one that runs most.
     pub thread: i32,
     /// Its name without a number, and what it waits for: "ctrl timer 1 ms".
     pub name: String,
@@ -81,6 +81,8 @@ pub struct Activation {
     pub done_ns: u64,
     /// Time on a CPU from start to done; `None` where it is not known what the thread did all the time.
     pub cpu_ns: Option<u64>,
+    /// Of a loop whose timer any of several threads serves: the one that did. Else the loop's.
+    pub thread: i32,
 }
 
 /// A thread that is woken again and again, and is no loop.

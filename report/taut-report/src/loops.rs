@@ -184,6 +184,10 @@ fn description(of: &Loop) -> String {
         true => of.thread.clone(),
         false => format!("{} of {}", of.thread, of.process),
     };
+    let thread = match of.threads {
+        0 | 1 => thread,
+        n => format!("{thread} and {} in turn", quantity(n - 1, "other thread")),
+    };
     let found = match &of.found {
         LoopFound::AbsoluteTimer => format!("its timer keeps a schedule of {}", duration(of.period_ns)),
         LoopFound::RelativeTimer { asked_ns } => format!(

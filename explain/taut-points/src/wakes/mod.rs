@@ -9,6 +9,7 @@ mod chains;
 mod found;
 mod loops;
 mod names;
+mod pools;
 mod schedule;
 mod timers;
 mod waits;
@@ -24,6 +25,7 @@ use taut_wakeup::POINTS;
 use self::{
     chains::{Causes, RunId, Station},
     found::Found,
+    pools::{Places, Pool},
     waits::Kernel,
     worker::Worker,
 };
@@ -60,12 +62,21 @@ impl Source for Wakes {
         // Messages of stamps and of ROS 2 lead from host to host by themselves.
         let flows = if probe.is_beside_messages { Flows::default() } else { between_hosts(scene) };
         out.notes.extend(flows.sentences(scene.objects.hosts()));
-        let System { mut workers, waking } = System::find(scene, &probe.threads, &flows);
+        let System { mut workers, waking, pools } = System::find(scene, &probe.threads, &flows);
         out.sent = workers.iter().flat_map(Worker::of_other_hosts).collect();
         out.waking = waking;
-        let timed = loops_by_timer(&mut workers);
+        let timed = loops_by_timer(&mut workers, &pools);
         let causes = Causes::of(&workers);
-        let found = all_loops(timed, &workers, &causes);
+        let mut found = all_loops(timed, &workers, &causes);
+        let threads = workers.len();
+        for pool in pools {
+            let its = pool.loops();
+            if its.is_empty() && !probe.is_beside_messages {
+                out.notes.push(in_turn(&pool, scene.objects));
+            }
+            found.extend(its.into_iter().map(|found| (workers.len(), found)));
+            workers.push(pool.worker);
+        }
         let named = Names::of(&workers, &found, scene);
         for (at, (worker, found)) in found.iter().enumerate() {
             let timeline = scene.timelines.threads.get(&workers[*worker].tid);
@@ -77,9 +88,9 @@ impl Source for Wakes {
             return;
         }
         let station = |(worker, run): RunId| station_of(&found, worker, run);
-        let chains = chains::recurring(&workers, &causes, station);
+        let chains = chains::recurring(&workers[..threads], &causes, station);
         let mut writer = Writer { message: out.free_message(), point: out.last_point(), out };
-        writer.loops(&workers, &found, &named);
+        writer.loops(&named);
         writer.chains(&workers, chains, &named);
     }
 }
@@ -132,6 +143,7 @@ struct System {
     /// In order of their threads' numbers, which are given as threads begin.
     workers: Vec<Worker>,
     waking: Vec<WakingThread>,
+    pools: Vec<Pool>,
 }
 
 impl System {
@@ -139,24 +151,27 @@ impl System {
         let senders = flows.senders();
         let (timelines, objects, futexes) = (scene.timelines, scene.objects, scene.futexes);
         let kernel = Kernel { timelines, objects, futexes, senders: &senders };
-        let mut system = System { workers: Vec::new(), waking: Vec::new() };
+        let mut system = System { workers: Vec::new(), waking: Vec::new(), pools: Vec::new() };
+        let mut places = Places::default();
         for (tid, timeline) in &scene.timelines.threads {
             if *tid == 0 || !scene.objects.is_recorded(*tid) || without.contains(tid) {
                 continue;
             }
+            let pid = scene.objects.pid(*tid).unwrap_or(*tid);
             let (mut waits, mut longest) = (0, None);
             for bounds in waits::lives(timeline) {
                 let life = worker::of(*tid, timeline, bounds, kernel);
                 waits += life.waits;
                 longest = life.longest.or(longest);
                 system.workers.extend(life.worker);
+                places.add(pid, life.at_descriptors);
             }
             if let Some(site) = longest {
-                let pid = scene.objects.pid(*tid).unwrap_or(*tid);
                 let waits_for = names::of_site(site, pid, scene.until_ns, scene.objects);
                 system.waking.push(WakingThread { thread: *tid, wakes: waits, waits_for });
             }
         }
+        system.pools = places.pools();
         // Which of two threads runs first differs between runs of a program, and the order gives those of one name their numbers.
         system.workers.sort_by_key(|worker| (worker.tid, worker.runs[0].start_ns));
         system.waking.sort_by_key(|waking| (std::cmp::Reverse(waking.wakes), waking.thread));
@@ -164,10 +179,22 @@ impl System {
     }
 }
 
-/// Loops that have a timer, each with its worker.
-fn loops_by_timer(workers: &mut [Worker]) -> Vec<(usize, Found)> {
+/// Loops that have a timer, each with its worker. A timer that any thread of several serves is none's.
+fn loops_by_timer(workers: &mut [Worker], pools: &[Pool]) -> Vec<(usize, Found)> {
     let of = |(at, worker): (usize, &mut Worker)| loops::by_timer(worker).into_iter().map(move |found| (at, found));
-    workers.iter_mut().enumerate().flat_map(of).collect()
+    let has_own = |(_, worker): &(usize, &mut Worker)| !pools.iter().any(|pool| pool.has(worker));
+    workers.iter_mut().enumerate().filter(has_own).flat_map(of).collect()
+}
+
+fn in_turn(pool: &Pool, objects: &Objects) -> String {
+    let tid = pool.worker.tid;
+    format!(
+        "{} threads of {} serve its timers in turn (as {}), and no loop is found in that: loops of its other threads may be of its \
+         runtime, not of its work.",
+        pool.threads.len(),
+        objects.process(tid),
+        objects.name(tid, u64::MAX)
+    )
 }
 
 /// With those that follow from them, or are steady; in order of the workers.
@@ -216,6 +243,7 @@ fn as_loop(worker: &Worker, found: &Found, name: String, timeline: Option<&Timel
         start_ns: run.start_ns,
         done_ns: run.done_ns,
         cpu_ns: run.cpu_ns,
+        thread: run.tid,
     };
     let releases: Vec<u64> = runs().filter_map(|(at, run)| release_ns(at, run)).collect();
     let unseen = timeline.filter(|_| found.skipped > 0).map_or(0, |timeline| {
@@ -393,9 +421,9 @@ impl Writer<'_> {
     }
 
     /// A loop is the chain release, start, done.
-    fn loops(&mut self, workers: &[Worker], found: &[(usize, Found)], names: &Names) {
-        for (at, (worker, _)) in found.iter().enumerate() {
-            let (name, thread) = (names.loops[at].clone(), workers[*worker].tid);
+    fn loops(&mut self, names: &Names) {
+        for (at, name) in names.loops.iter().enumerate() {
+            let name = name.clone();
             let activations = std::mem::take(&mut self.out.loops[at].activations);
             if activations.is_empty() {
                 continue;
@@ -407,6 +435,7 @@ impl Writer<'_> {
                 points.insert(0, self.due(start, format!("{name} release")));
             }
             for activation in &activations {
+                let thread = activation.thread;
                 if let Some(release_ns) = activation.release_ns {
                     self.pass(start.as_due(), release_ns, thread);
                 }

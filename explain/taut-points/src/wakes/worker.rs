@@ -28,6 +28,8 @@ pub(super) struct Worker {
 /// From the end of a main wait until the next one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
+    /// Its thread.
+    pub tid: i32,
     /// When its wait returned.
     pub start_ns: u64,
     /// When it waited again.
@@ -116,6 +118,8 @@ pub(super) struct Life {
     /// Where it slept longest.
     pub longest: Option<Site>,
     pub worker: Option<Worker>,
+    /// From the ends of waits at descriptors that other threads may wait at, too, until its next waits.
+    pub at_descriptors: Vec<(Site, Run)>,
 }
 
 /// Waits at one site.
@@ -158,7 +162,21 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
             runs: runs.into(),
         })
     });
-    Life { waits: waits.len() as u64, longest, worker }
+    Life { waits: waits.len() as u64, longest, worker, at_descriptors: at_descriptors(tid, timeline, &waits) }
+}
+
+fn at_descriptors(tid: i32, timeline: &Timeline, waits: &[Wait]) -> Vec<(Site, Run)> {
+    let is_one = |wait: &Wait| wait.site.kind() == Some(Call::Poll) && wait.site.object != 0;
+    let pairs = waits.windows(2).filter(|pair| is_one(&pair[0]));
+    let sites: Vec<Site> = pairs.clone().map(|pair| pair[0].site).collect();
+    let from_ns = |wait: &Wait| wait.call.map_or(wait.blocked_ns, |call| timeline.calls[call].start_ns);
+    let of = |pair: &[Wait]| Run {
+        done_ns: from_ns(&pair[1]),
+        ..run(tid, from_ns(&pair[0]), pair[0].end_ns, Some(&pair[0]))
+    };
+    let mut runs: Vec<Run> = pairs.map(of).collect();
+    measure(&mut runs, timeline);
+    sites.into_iter().zip(runs).collect()
 }
 
 /// Those from the first run's wait on, of timers that wake the thread at this site at least once: others are time-outs of what it does.
@@ -237,8 +255,8 @@ fn runs(
     kernel: Kernel<'_>,
 ) -> Vec<Run> {
     let mut runs = match at.0.call {
-        None => waits.iter().map(|wait| run(wait.blocked_ns, wait.end_ns, Some(wait))).collect(),
-        Some(_) => of_calls(at, timeline, bounds, waits),
+        None => waits.iter().map(|wait| run(tid, wait.blocked_ns, wait.end_ns, Some(wait))).collect(),
+        Some(_) => of_calls(tid, at, timeline, bounds, waits),
     };
     from_other_hosts(tid, &mut runs, timeline, kernel);
     confirm(&mut runs, timeline, kernel);
@@ -264,15 +282,32 @@ fn waits_after(after_ns: u64, (site, alike): (Site, &Alike), timeline: &Timeline
     later.find(|call| call.end_ns == u64::MAX || waits::is_interrupted(call)).map(|call| call.start_ns)
 }
 
-fn run(from_ns: u64, start_ns: u64, wait: Option<&Wait>) -> Run {
+fn run(tid: i32, from_ns: u64, start_ns: u64, wait: Option<&Wait>) -> Run {
     let waker = wait.map_or(Waker::Unknown, |wait| wait.waker);
     let woken_ns = wait.and_then(|wait| wait.woken_ns);
     let release_ns = timer(waker).map(|(asked_ns, _)| asked_ns).or(woken_ns).map(|release_ns| release_ns.min(start_ns));
-    Run { start_ns, done_ns: 0, cpu_ns: None, woken_ns, waker, release_ns, is_lost: false, from_ns, is_ready: false }
+    Run {
+        tid,
+        start_ns,
+        done_ns: 0,
+        cpu_ns: None,
+        woken_ns,
+        waker,
+        release_ns,
+        is_lost: false,
+        from_ns,
+        is_ready: false,
+    }
 }
 
 /// A run for each call at the site that slept, or that may have found what it waits for.
-fn of_calls((site, alike): (Site, &Alike), timeline: &Timeline, bounds: (u64, u64), waits: &[Wait]) -> Vec<Run> {
+fn of_calls(
+    tid: i32,
+    (site, alike): (Site, &Alike),
+    timeline: &Timeline,
+    bounds: (u64, u64),
+    waits: &[Wait],
+) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut next = 0;
     for (place, call) in calls((site, alike), timeline, bounds) {
@@ -283,7 +318,7 @@ fn of_calls((site, alike): (Site, &Alike), timeline: &Timeline, bounds: (u64, u6
             next += 1;
         }
         let wait = waits.get(next).filter(|wait| wait.call == Some(place));
-        let mut run = run(call.start_ns, wait.map_or(call.end_ns, |wait| wait.end_ns), wait);
+        let mut run = run(tid, call.start_ns, wait.map_or(call.end_ns, |wait| wait.end_ns), wait);
         match site.kind() {
             Some(Call::Sleep) => match sleep(call, timeline) {
                 Some((asked_ns, armed_ns, is_relative)) => {
