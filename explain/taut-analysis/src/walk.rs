@@ -1042,14 +1042,7 @@ impl Walker<'_> {
                 let what = format!("{} {}", old.cause.word(), names.text(old.detail));
                 let is_known = verbose && old.cause != Cause::Unknown;
                 let note = if is_known { names.of(&format!("its thread then: {}", what.trim_end())) } else { 0 };
-                Some(Piece {
-                    cause,
-                    detail,
-                    other: hold.by,
-                    behind,
-                    note,
-                    ..Piece::unknown(from_ns, to_ns, old.tid)
-                })
+                Some(Piece { cause, detail, other: hold.by, behind, note, ..Piece::unknown(from_ns, to_ns, old.tid) })
             });
         }
         pieces

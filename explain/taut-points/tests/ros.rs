@@ -1266,8 +1266,14 @@ fn what_waits_in_a_filter_of_rclcpp_goes_on_with_the_set() {
     let robot = Robot::fused(LAMBDA, |at| {
         let (left, right) = (at, at + 4 * MS);
         match (at / (10 * MS)) % 2 {
-            0 => [run(LEFT, at + 2 * MS, left, [0; 3], &[]), run(RIGHT, at + 6 * MS, right, [0; 3], &set(at + 6 * MS + 10))],
-            _ => [run(RIGHT, at + 5 * MS, right, [0; 3], &[]), run(LEFT, at + 8 * MS, left, [0; 3], &set(at + 8 * MS + 10))],
+            0 => [
+                run(LEFT, at + 2 * MS, left, [0; 3], &[]),
+                run(RIGHT, at + 6 * MS, right, [0; 3], &set(at + 6 * MS + 10)),
+            ],
+            _ => [
+                run(RIGHT, at + 5 * MS, right, [0; 3], &[]),
+                run(LEFT, at + 8 * MS, left, [0; 3], &set(at + 8 * MS + 10)),
+            ],
         }
         .concat()
     });
@@ -1308,6 +1314,18 @@ fn callbacks_of_the_programs_own_are_no_filter() {
     });
     assert_eq!(robot.waits(), BTreeMap::new());
     assert_eq!(robot.passed("/fusion join /image") + robot.passed("/fusion join /right"), 0);
+}
+
+/// The left image is always there first: it publishes nothing, and is of the set all the same.
+#[test]
+fn what_is_always_first_in_a_filter_of_rclcpp_is_of_the_set() {
+    let robot = Robot::fused(LAMBDA, |at| {
+        let right = run(RIGHT, at + 6 * MS, at + 4 * MS, [0; 3], &set(at + 6 * MS + 10));
+        [run(LEFT, at + 2 * MS, at, [0; 3], &[]), right].concat()
+    });
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 200)]), "{notes:?}");
+    assert_eq!(robot.waits(), BTreeMap::from([("/fusion callback /right".to_owned(), vec![3; 100])]));
 }
 
 /// Two left images wait when the right one comes: nothing says which of them is in the set.

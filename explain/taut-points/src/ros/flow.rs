@@ -982,7 +982,9 @@ impl<'a> Flow<'a> {
             let (hop, keeps) = (&chain.hops[usize::from(message.hop)], chain.keeps);
             let (exit, out) = (hop.exit, hop.out);
             match exit {
-                Exit::Publish(_) if filter.is_some() && hop.join != 0 && hop.callback == filter => filtered.push(message),
+                Exit::Publish(_) if filter.is_some() && hop.join != 0 && hop.callback == filter => {
+                    filtered.push(message)
+                }
                 Exit::Publish(publisher) if running.is_answer && self.is_scheduler(publisher) => {
                     let answered = self.answered.entry((self.events.pid(thread), publisher)).or_default();
                     match answered.back_mut().filter(|last| last.time_ns == time_ns) {
@@ -1068,7 +1070,9 @@ impl<'a> Flow<'a> {
     fn complete_set(&mut self, thread: u32, publisher: u32) {
         let system = self.system;
         let Some(running) = self.doing[thread as usize].running.last_mut() else { return };
-        let Some(callback) = running.callback.filter(|callback| system.completes_set(*callback, publisher)) else { return };
+        let Some(callback) = running.callback.filter(|callback| system.completes_set(*callback, publisher)) else {
+            return;
+        };
         if running.filtered.is_some() || std::mem::replace(&mut running.has_completed, true) {
             return;
         }

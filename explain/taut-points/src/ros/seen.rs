@@ -409,18 +409,38 @@ impl Seen {
                 system.join(one, completing);
             }
         }
-        let mut by_publisher: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut by_node: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for (callback, _) in system.functions.iter().filter(|(_, function)| function.starts_with(FILTER_IN_CPP)) {
-            for publisher in &system.publishes[*callback as usize] {
-                by_publisher.entry(*publisher).or_default().push(*callback);
+            by_node.entry(&system.callbacks[*callback as usize].node).or_default().push(*callback);
+        }
+        let by_node: Vec<Vec<u32>> = by_node.into_values().collect();
+        for all in by_node {
+            self.find_partners_of_node(all, system);
+        }
+    }
+
+    fn find_partners_of_node(&self, mut all: Vec<u32>, system: &mut System) {
+        all.sort_unstable();
+        let is_data = |publisher: &u32| {
+            let topic = system.publishers[*publisher as usize].topic;
+            system.is_followed(topic) && system.topics[topic as usize].is_data()
+        };
+        let data_of = |callback: &u32| -> BTreeSet<u32> {
+            system.publishes[*callback as usize].iter().copied().filter(is_data).collect()
+        };
+        let mut sets: Vec<BTreeSet<u32>> = all.iter().map(data_of).collect();
+        // One that always comes before the others publishes nothing: it is of the only synchroniser, if there is but one.
+        let mut of_others = sets.iter().filter(|set| !set.is_empty());
+        let first = of_others.next().cloned().unwrap_or_default();
+        if of_others.all(|set| *set == first) {
+            for (callback, set) in all.iter().zip(&mut sets).filter(|(_, set)| set.is_empty()) {
+                set.clone_from(&first);
+                system.publishes[*callback as usize].extend(&first);
             }
         }
-        for all in by_publisher.values() {
-            for (at, one) in all.iter().enumerate() {
-                let node = &system.callbacks[*one as usize].node;
-                let of_node = |other: &&u32| system.callbacks[**other as usize].node == *node;
-                let others: Vec<u32> = all[at + 1..].iter().filter(of_node).copied().collect();
-                others.into_iter().for_each(|other| system.join(*one, other));
+        for (at, one) in all.iter().enumerate() {
+            for (other, _) in all.iter().zip(&sets).skip(at + 1).filter(|(_, set)| !set.is_disjoint(&sets[at])) {
+                system.join(*one, *other);
             }
         }
     }

@@ -39,7 +39,9 @@ def on_timer():
 
 def are_matched():
     subscriptions = [one.sub for one in filters]
-    return all(one.get_subscription_count() for one in (left, right)) and all(one.get_publisher_count() for one in subscriptions)
+    return all(one.get_subscription_count() for one in (left, right)) and all(
+        one.get_publisher_count() for one in subscriptions
+    )
 
 
 while not are_matched():

@@ -5,10 +5,10 @@ class SimpleFilter:
     def __init__(self):
         self.callbacks = []
 
-    def registerCallback(self, callback, *args):  # noqa: N802 (its name there)
+    def registerCallback(self, callback, *args):
         self.callbacks.append((callback, args))
 
-    def signalMessage(self, *messages):  # noqa: N802
+    def signalMessage(self, *messages):
         for callback, args in self.callbacks:
             callback(*messages, *args)
 
