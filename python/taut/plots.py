@@ -33,6 +33,7 @@ CAUSES = {
     "hypervisor": "#f4c4bb",
     "lock": "#b07cc6",
     "gil": "#8a52a3",
+    "partner": "#cfa8de",
     "queued": "#3d8b83",
     "executor": "#357a73",
     "io": "#58a8a0",

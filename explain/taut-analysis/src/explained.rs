@@ -40,6 +40,8 @@ pub enum Cause {
     Queued,
     /// ROS 2: a callback was ready, and its executor was busy with another one.
     Executor,
+    /// ROS 2: the message was in a filter, and those of other topics that go with it were not there.
+    Partner,
     /// Between two hosts: from the sender's last system call for the message until the receiver had it.
     Network,
     /// Waited for a disk.
@@ -55,11 +57,11 @@ pub enum Cause {
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Cause; 19] = {
+    pub const ALL: [Cause; 20] = {
         use Cause::*;
         [
             Cpu, Syscall, PageFault, Irq, Preempted, Wakeup, Throttled, Lock, Gil, Io, Sleep, TimerSlack, Queued,
-            Executor, Network, Disk, Stopped, Hypervisor, Unknown,
+            Executor, Partner, Network, Disk, Stopped, Hypervisor, Unknown,
         ]
     };
 
@@ -89,6 +91,7 @@ impl Cause {
             Cause::TimerSlack => "timer_slack",
             Cause::Queued => "queued",
             Cause::Executor => "executor",
+            Cause::Partner => "partner",
             Cause::Network => "network",
             Cause::Disk => "disk",
             Cause::Stopped => "stopped",

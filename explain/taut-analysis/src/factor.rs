@@ -57,7 +57,7 @@ impl Factor {
         match self {
             Factor::Hop(..) | Factor::Cause(Cause::Unknown) => true,
             Factor::Cause(Cause::Queued) => walker.spans.has_stamps(),
-            Factor::Cause(Cause::Executor) => !walker.holds.is_empty(),
+            Factor::Cause(Cause::Executor | Cause::Partner) => !walker.holds.is_empty(),
             Factor::Cause(Cause::Cpu | Cause::Preempted) | Factor::Thread(_) | Factor::Process(_) => {
                 !walker.timelines.threads.is_empty()
             }

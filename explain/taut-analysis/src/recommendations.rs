@@ -122,6 +122,12 @@ const RULES: &[Rule] = &[
          executor, or an executor for that node): the callback was ready and its executor was busy",
     ),
     rule(
+        Cause::Partner,
+        "",
+        "let the topic that comes last come sooner: make its way shorter, or publish it more often. The message waited in \
+         message_filters for that topic",
+    ),
+    rule(
         Cause::Network,
         "",
         "look at the link's load, at other traffic in its queues, at retransmissions and at Wi-Fi power saving; send less at once, \

@@ -11,7 +11,7 @@ use std::{
 };
 
 use foldhash::{HashMap, HashSet};
-use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
+use taut_points::{BusyWith, HeldBy, Holds, NO_THREAD, Spans};
 use taut_recording::host_numbers::{host_and_cpu, host_of};
 use taut_timelines::{
     Call, FAULT_BEFORE_SLEEP_NS, Futexes, HARD_IRQ, Objects, SAME_CLOCK_NS, SOFT_IRQ, STALL, Segment, SystemCall,
@@ -1032,21 +1032,17 @@ impl Walker<'_> {
     pub fn held(&mut self, id: u64, mut pieces: Vec<Piece>, from_ns: u64, to_ns: u64) -> Vec<Piece> {
         let holds = self.holds;
         for (hold, callback) in holds.within(id, from_ns, to_ns) {
-            let detail = self.names.of(&format!("busy with {callback}"));
-            let behind = Some(Behind::Work(self.names.of(callback)));
+            let (cause, what, behind) = match hold.why {
+                HeldBy::Executor => (Cause::Executor, "busy with", Some(Behind::Work(self.names.of(callback)))),
+                HeldBy::Partner => (Cause::Partner, "until", None),
+            };
+            let detail = self.names.of(&format!("{what} {callback}"));
             let (names, verbose) = (&mut *self.names, self.verbose);
             overlay(&mut pieces, hold.from_ns, hold.to_ns, |from_ns, to_ns, old| {
                 let what = format!("{} {}", old.cause.word(), names.text(old.detail));
                 let is_known = verbose && old.cause != Cause::Unknown;
                 let note = if is_known { names.of(&format!("its thread then: {}", what.trim_end())) } else { 0 };
-                Some(Piece {
-                    cause: Cause::Executor,
-                    detail,
-                    other: hold.by,
-                    behind,
-                    note,
-                    ..Piece::unknown(from_ns, to_ns, old.tid)
-                })
+                Some(Piece { cause, detail, other: hold.by, behind, note, ..Piece::unknown(from_ns, to_ns, old.tid) })
             });
         }
         pieces

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use foldhash::{HashMap, HashSet};
 
-/// A callback was ready for a message, and its executor was busy with another one.
+/// Why a message could not go on for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// CLOCK_MONOTONIC.
@@ -15,6 +15,17 @@ pub struct Hold {
     pub by: i32,
     /// Number of that callback's name in [`Holds`].
     pub callback: u32,
+    /// What it waited for.
+    pub why: HeldBy,
+}
+
+/// What a held message waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldBy {
+    /// Its callback was ready, and its executor was busy with the other one.
+    Executor,
+    /// It was in a filter, until the other callback completed its set.
+    Partner,
 }
 
 /// Of each message, its holds.

@@ -23,7 +23,7 @@ mod stamps;
 mod wakes;
 
 pub use clocks::Clocks;
-pub use hold::{Hold, Holds};
+pub use hold::{HeldBy, Hold, Holds};
 pub use intake::{Counts, Found, Intake, LossCount, architectures};
 pub use linked::{Linked, Value};
 pub use point::{NO_THREAD, Pass, PointId, Points};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use taut_clock::Counter;
-use taut_points::Intake;
+use taut_points::{HeldBy, Intake};
 use taut_recording::{Info, Kind, Name, Record, RosBatch, RosEvent, RosObject, RosObjectKind, StampBatch};
 
 const MS: u64 = 1_000_000;
@@ -1173,4 +1173,203 @@ fn a_service_of_a_lifecycle_node_is_found_by_the_requests_that_its_callback_runs
     assert_eq!(points.map(|point| robot.passed(point)), [100, 100]);
     let (_, notes) = robot.ends();
     assert!(notes.iter().all(|note| !note.contains("cannot be named")), "{notes:?}");
+}
+
+type Row = (u64, RosEvent, u64, [u64; 3]);
+
+const LEFT: u64 = 3;
+const RIGHT: u64 = 13;
+const FILTERED: u64 = 16;
+const LAMBDA: &str = "message_filters::Subscriber<Image, rclcpp::Node>::subscribe(rclcpp::Node*)::{lambda(std::shared_ptr<Image const>)#1}";
+
+/// A callback of /fusion takes the message of this stamp, and runs for 1 ms.
+fn run(of: u64, at: u64, stamp: u64, start: [u64; 3], inside: &[Row]) -> Vec<Row> {
+    let mut rows = vec![(at, RosEvent::Take, of + 49, [0, stamp, 1]), (at, RosEvent::CallbackStart, of, start)];
+    rows.extend(inside);
+    rows.push((at + MS, RosEvent::CallbackEnd, of, [0; 3]));
+    rows
+}
+
+/// /fusion publishes a set.
+fn set(at: u64) -> [Row; 2] {
+    [(at, RosEvent::RclPublish, 4, [0; 3]), (at, RosEvent::RmwPublish, 0, [0, at, 0])]
+}
+
+impl Robot {
+    /// Two cameras: /image each 10 ms, /right 4 ms later. /fusion gives both to a filter, with callbacks of this function, and does these
+    /// things after each; /planner takes its sets 1 ms later.
+    fn fused(function: &str, rows: impl Fn(u64) -> Vec<Row>) -> Robot {
+        let mut robot = Robot::new();
+        robot.object(4, RosObjectKind::Node, 1, 0, 0, "camera_right");
+        robot.object(4, RosObjectKind::Timer, 2, 0, 10 * MS, "");
+        robot.object(4, RosObjectKind::TimerNode, 2, 1, 0, "");
+        robot.object(4, RosObjectKind::TimerCallback, 3, 2, 0, "");
+        robot.object(4, RosObjectKind::Publisher, 4, 1, 1, "/right");
+        robot.object(2, RosObjectKind::Node, 1, 0, 0, "fusion");
+        for (subscription, topic) in [(2, "/image"), (12, "/right")] {
+            robot.object(2, RosObjectKind::Subscription, subscription, 1, 10, topic);
+            robot.object(2, RosObjectKind::SubscriptionCallback, subscription + 1, subscription, 0, "");
+            robot.object(2, RosObjectKind::CallbackSymbol, subscription + 1, 0, 0, function);
+        }
+        robot.object(2, RosObjectKind::Publisher, 4, 1, 10, "/pair");
+        robot.object(3, RosObjectKind::Node, 1, 0, 0, "planner");
+        robot.object(3, RosObjectKind::Subscription, 2, 1, 10, "/pair");
+        robot.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+        for n in 1..=100 {
+            let at = n * 10 * MS + 4 * MS;
+            robot.events(
+                4,
+                &[
+                    (at, RosEvent::CallbackStart, 3, [0; 3]),
+                    (at, RosEvent::RclPublish, 4, [0; 3]),
+                    (at, RosEvent::RmwPublish, 0, [0, at, 0]),
+                    (at + MS, RosEvent::CallbackEnd, 3, [0; 3]),
+                ],
+            );
+            let rows = rows(n * 10 * MS);
+            robot.events(2, &rows);
+            for (at, _, _, [_, stamp, _]) in rows.iter().filter(|row| row.1 == RosEvent::RmwPublish) {
+                let at = at + MS;
+                robot.events(
+                    3,
+                    &[
+                        (at, RosEvent::Take, 52, [0, *stamp, 1]),
+                        (at, RosEvent::CallbackStart, 3, [0; 3]),
+                        (at + 10, RosEvent::CallbackEnd, 3, [0; 3]),
+                    ],
+                );
+            }
+        }
+        robot
+    }
+
+    /// For how long messages waited for a partner, in ms and sorted, by the callback that completed the set.
+    fn waits(&self) -> BTreeMap<String, Vec<u64>> {
+        let mut intake = Intake::default();
+        self.records.iter().for_each(|record| intake.record(record));
+        let linked = intake.finish(&Info::default(), None, false).linked;
+        let messages: std::collections::BTreeSet<u64> = linked.passes.iter().map(|pass| pass.message).collect();
+        let mut waits: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for (hold, name) in messages.iter().flat_map(|message| linked.holds.within(*message, 0, u64::MAX)) {
+            if hold.why == HeldBy::Partner {
+                waits.entry(name.to_owned()).or_default().push((hold.to_ns - hold.from_ns) / MS);
+            }
+        }
+        waits.values_mut().for_each(|all| all.sort_unstable());
+        waits
+    }
+}
+
+/// Of each two sets the left image completes one, and the right one the other.
+#[test]
+fn what_waits_in_a_filter_of_rclcpp_goes_on_with_the_set() {
+    let robot = Robot::fused(LAMBDA, |at| {
+        let (left, right) = (at, at + 4 * MS);
+        match (at / (10 * MS)) % 2 {
+            0 => [
+                run(LEFT, at + 2 * MS, left, [0; 3], &[]),
+                run(RIGHT, at + 6 * MS, right, [0; 3], &set(at + 6 * MS + 10)),
+            ],
+            _ => [
+                run(RIGHT, at + 5 * MS, right, [0; 3], &[]),
+                run(LEFT, at + 8 * MS, left, [0; 3], &set(at + 8 * MS + 10)),
+            ],
+        }
+        .concat()
+    });
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 200)]), "{notes:?}");
+    let (ways, _) = robot.ways();
+    let way = |camera: &str, topic: &str| {
+        [
+            format!("/{camera} timer 10 ms"),
+            format!("/{camera} publish {topic}"),
+            format!("/fusion take {topic}"),
+            format!("/fusion callback {topic}"),
+            format!("/fusion join {topic}"),
+            "/fusion publish /pair".to_owned(),
+            "/planner take /pair".to_owned(),
+            "/planner callback /pair".to_owned(),
+            "/planner callback /pair end".to_owned(),
+        ]
+    };
+    for (camera, topic) in [("camera", "/image"), ("camera_right", "/right")] {
+        let way = way(camera, topic);
+        assert_eq!(ways.iter().filter(|found| **found == way).count(), 100, "{:?}", ways[0]);
+    }
+    let waits = BTreeMap::from([
+        ("/fusion callback /image".to_owned(), vec![2; 50]),
+        ("/fusion callback /right".to_owned(), vec![3; 50]),
+    ]);
+    assert_eq!(robot.waits(), waits);
+    assert!(!notes.iter().any(|note| note.contains("message_filters")), "{notes:?}");
+}
+
+/// Callbacks that publish now and then are no filter's.
+#[test]
+fn callbacks_of_the_programs_own_are_no_filter() {
+    let robot = Robot::fused("Fusion::on_image(std::shared_ptr<Image const>)", |at| match (at / (10 * MS)) % 2 {
+        0 => run(LEFT, at + 2 * MS, at, [0; 3], &set(at + 2 * MS + 10)),
+        _ => run(RIGHT, at + 5 * MS, at + 4 * MS, [0; 3], &set(at + 5 * MS + 10)),
+    });
+    assert_eq!(robot.waits(), BTreeMap::new());
+    assert_eq!(robot.passed("/fusion join /image") + robot.passed("/fusion join /right"), 0);
+}
+
+/// The left image is always there first: it publishes nothing, and is of the set all the same.
+#[test]
+fn what_is_always_first_in_a_filter_of_rclcpp_is_of_the_set() {
+    let robot = Robot::fused(LAMBDA, |at| {
+        let right = run(RIGHT, at + 6 * MS, at + 4 * MS, [0; 3], &set(at + 6 * MS + 10));
+        [run(LEFT, at + 2 * MS, at, [0; 3], &[]), right].concat()
+    });
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 200)]), "{notes:?}");
+    assert_eq!(robot.waits(), BTreeMap::from([("/fusion callback /right".to_owned(), vec![3; 100])]));
+}
+
+/// Two left images wait when the right one comes: nothing says which of them is in the set.
+#[test]
+fn which_of_several_a_filter_of_rclcpp_took_is_not_guessed() {
+    let robot = Robot::fused(LAMBDA, |at| {
+        let n = at / (10 * MS);
+        let left = |inside: &[Row]| run(LEFT, at + 8 * MS, at, [0; 3], inside);
+        let right = |inside: &[Row]| run(RIGHT, at + 6 * MS, at + 4 * MS, [0; 3], inside);
+        match n {
+            // The left image completes one set, so that both topics are known to be of it.
+            1 => [right(&[]), left(&set(at + 8 * MS + 10))].concat(),
+            _ if n % 2 == 0 => left(&[]),
+            _ => [run(LEFT, at + 2 * MS, at, [0; 3], &[]), right(&set(at + 6 * MS + 10))].concat(),
+        }
+    });
+    let (_, notes) = robot.ends();
+    assert_eq!(robot.passed("/fusion join /image"), 1);
+    // The first of them waited, and the others came last.
+    assert_eq!((robot.passed("/fusion join /right"), robot.waits().len()), (50, 1));
+    assert!(notes.iter().any(|note| note.starts_with("49 times a set of message_filters was complete")), "{notes:?}");
+}
+
+/// rclpy says it: each set has the older of two left images.
+#[test]
+fn what_a_set_of_rclpy_has_is_what_it_says() {
+    let robot = Robot::fused("message_filters.Subscriber.callback", |at| {
+        let n = at / (10 * MS);
+        let left = run(LEFT, at + 2 * MS, at, [FILTERED, n, 0], &[]);
+        if n % 2 == 0 {
+            return left;
+        }
+        let mut inside = vec![
+            (at + 6 * MS + 1, RosEvent::Joined, LEFT, [n - 1, 0, 0]),
+            (at + 6 * MS + 2, RosEvent::Joined, RIGHT, [1000 + n, 0, 0]),
+        ];
+        inside.extend(set(at + 6 * MS + 10));
+        let right = run(RIGHT, at + 6 * MS, at + 4 * MS, [FILTERED, 1000 + n, 0], &inside);
+        [left, right].concat()
+    });
+    let (ends, notes) = robot.ends();
+    // The first set has none.
+    assert_eq!((robot.passed("/fusion join /image"), robot.passed("/fusion join /right")), (49, 50));
+    assert_eq!(robot.waits(), BTreeMap::from([("/fusion callback /right".to_owned(), vec![13; 49])]));
+    assert_eq!(ends["applied"], 99, "{ends:?}");
+    assert!(!notes.iter().any(|note| note.contains("message_filters")), "{notes:?}");
 }

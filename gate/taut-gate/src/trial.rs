@@ -513,5 +513,5 @@ fn void(analysis: &Analysis, beside: Option<&Beside>, wanted: &TrialOptions) -> 
 
 /// The word of a cause that a program may do something about: it is not the machine's.
 pub(crate) fn is_wait_for_others(cause: &str) -> bool {
-    matches!(Cause::from_word(cause), Some(Cause::Queued | Cause::Executor | Cause::Lock | Cause::Gil))
+    matches!(Cause::from_word(cause), Some(Cause::Queued | Cause::Executor | Cause::Partner | Cause::Lock | Cause::Gil))
 }

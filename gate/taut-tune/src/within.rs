@@ -5,7 +5,7 @@ use serde::Serialize;
 use taut_analysis::{Cause, Chain};
 
 /// Causes that settings outside the program do not answer.
-const WITHIN: [&str; 8] = ["cpu", "lock", "gil", "io", "queued", "executor", "sleep", "disk"];
+const WITHIN: [&str; 9] = ["cpu", "lock", "gil", "io", "queued", "executor", "partner", "sleep", "disk"];
 /// A hop or cause with a smaller share of the excess is not named.
 const SHARE_MIN: f64 = 0.05;
 

@@ -1,5 +1,5 @@
 //! Causes as renderers see them: a letter, a word, a colour, and a texture. Causes of one colour are the thread's own time, what others
-//! took, locks, the way to the CPU, waits; textures tell them apart.
+//! took, locks and partners, the way to the CPU, waits; textures tell them apart.
 
 use taut_analysis::Cause;
 use taut_document::{Class, Tone};
@@ -31,6 +31,7 @@ fn drawn(cause: Cause) -> (char, u8, u8) {
         Cause::Stopped => ('S', 5, 4),
         Cause::Lock => ('L', 3, 0),
         Cause::Gil => ('G', 3, 1),
+        Cause::Partner => ('W', 3, 2),
         Cause::Wakeup => ('u', 1, 0),
         Cause::TimerSlack => ('Z', 1, 1),
         Cause::PageFault => ('F', 1, 2),

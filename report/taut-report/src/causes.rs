@@ -37,6 +37,7 @@ pub(crate) fn noun(cause: Cause) -> &'static str {
         Cause::TimerSlack => "timer slack",
         Cause::Queued => "waiting behind other messages",
         Cause::Executor => "a busy executor",
+        Cause::Partner => "waiting for a partner",
         Cause::Network => "the network",
         Cause::Disk => "waiting for a disk",
         Cause::Stopped => "being stopped",

@@ -415,7 +415,8 @@ impl RosBatch {
 #[repr(u8)]
 pub enum RosEvent {
     /// A callback begins: arg0 = 1 if its message came intra-process; 2 if it goes on after it was suspended, with arg1 = which
-    /// coroutine it is; 4 if it was scheduled, with arg1 = which run it is; 8 if it is a coroutine, which may run after other takes.
+    /// coroutine it is; 4 if it was scheduled, with arg1 = which run it is; 8 if it is a coroutine, which may run after other takes; 16 if
+    /// it hands its message to a filter (message_filters), with arg1 = which run it is.
     CallbackStart = 1,
     /// It ends: arg0 = 1 if it is suspended, with arg1 = which coroutine it is.
     CallbackEnd = 2,
@@ -470,11 +471,13 @@ pub enum RosEvent {
     Gone = 26,
     /// A callback is to run later, as a task of its own: arg0 = which run of it, arg1 = 1 if the program itself created the task.
     Schedule = 27,
+    /// The callback that runs completes a set of a filter, which has the message of this callback, too: arg0 = which run of it.
+    Joined = 28,
 }
 
 impl RosEvent {
     /// All events, in the order of their numbers.
-    pub const ALL: [RosEvent; 27] = {
+    pub const ALL: [RosEvent; 28] = {
         use RosEvent::*;
         [
             CallbackStart,
@@ -504,6 +507,7 @@ impl RosEvent {
             WaitEnd,
             Gone,
             Schedule,
+            Joined,
         ]
     };
 

@@ -5,7 +5,8 @@ events executor in C++ too. So the attribute's setter puts a wrapper in its plac
 as a task of its own, a goal or what is done with an answer, is scheduled: its run has a number, which says what it is for.
 """
 
-# ruff: noqa: F821 (begin, begin_coroutine, end, resume, suspend, schedule, schedule_task, begin_scheduled and add are given)
+# ruff: noqa: F821 (begin, begin_coroutine, begin_filtered, begin_scheduled, end, resume, suspend, schedule, schedule_task, joined and
+# add are given)
 import contextlib
 import functools
 import inspect
@@ -18,6 +19,9 @@ TIMER_CALLBACK, TIMER_NODE, CALLBACK_SYMBOL = 11, 12, 13
 GROUP_OF_TIMER, GROUP_OF_SUBSCRIPTION, NODE_CALLBACK = 17, 18, 25
 # No addresses: numbers that are not used again.
 handles = itertools.count((1 << 62) + 1)
+# By id() of a message, which is its own while a filter has it: the callback that it came to, and which run of that.
+filtered = {}
+MOST_FILTERED = 1 << 14
 
 
 class Steps:
@@ -112,6 +116,52 @@ def wrapper_of(callback, handle, number=0, end=end):
     return run
 
 
+def filter_of(callback):
+    """The filter of message_filters whose method it is."""
+    owner = getattr(callback, "__self__", None)
+    if "message_filters" in sys.modules and isinstance(owner, sys.modules["message_filters"].SimpleFilter):
+        return owner
+    return None
+
+
+def filter_wrapper_of(callback, handle, begin_filtered=begin_filtered, end=end):
+    """It hands its message to a filter, whose set it completes or waits for."""
+
+    def run(message, *args):
+        number = next(handles)
+        if len(filtered) >= MOST_FILTERED:
+            filtered.pop(next(iter(filtered)), None)
+        filtered[id(message)] = (handle, number)
+        begin_filtered(handle, number)
+        try:
+            return callback(message, *args)
+        finally:
+            end(handle)
+
+    functools.update_wrapper(run, callback)
+    run._taut_callback = callback
+    return run
+
+
+def wrap_filters(filter_class, joined=joined):
+    """A set is what a filter passes on of more than one message."""
+    if "_taut_is_wrapped" in filter_class.__dict__:
+        return
+    filter_class._taut_is_wrapped = True
+    signal = filter_class.signalMessage
+
+    @functools.wraps(signal)
+    def tell_and_signal(self, *messages):
+        if len(messages) > 1:
+            for message in messages:
+                run = filtered.pop(id(message), None)
+                if run is not None:
+                    joined(*run)
+        return signal(self, *messages)
+
+    filter_class.signalMessage = tell_and_signal
+
+
 def wrapped(entity, callback, declare, add=add):
     """What the entity keeps as its callback; the callback itself if anything is not as expected."""
     if callback is None:
@@ -119,7 +169,11 @@ def wrapped(entity, callback, declare, add=add):
     callback = getattr(callback, "_taut_callback", callback)
     try:
         handle = next(handles)
-        run = wrapper_of(callback, handle)
+        if filter_of(callback) is not None:
+            wrap_filters(sys.modules["message_filters"].SimpleFilter)
+            run = filter_wrapper_of(callback, handle)
+        else:
+            run = wrapper_of(callback, handle)
         with contextlib.suppress(TypeError, ValueError):
             # rclpy asks for it at each call of a timer, and builds it each time where it is not kept.
             run.__signature__ = inspect.signature(callback)

@@ -34,7 +34,8 @@ enum ros_event {
   WAIT = 24,
   WAIT_END = 25,
   GONE = 26,
-  SCHEDULE = 27
+  SCHEDULE = 27,
+  JOINED = 28
 };
 
 /* In objects.h: after a fork the child's file of objects begins as its parent's. */

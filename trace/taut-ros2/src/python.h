@@ -107,6 +107,20 @@ static PyObject *python_begin_scheduled(PyObject *self, PyObject *arguments) {
   return python_step(arguments, CALLBACK_START, 4);
 }
 
+/* begin_filtered(callback, run): it hands its message to a filter; joined(callback, run): a set has that message. */
+static PyObject *python_begin_filtered(PyObject *self, PyObject *arguments) {
+  (void)self;
+  return python_step(arguments, CALLBACK_START, 16);
+}
+
+static PyObject *python_joined(PyObject *self, PyObject *arguments) {
+  unsigned long long callback, run;
+  (void)self;
+  if (!python.PyArg_ParseTuple(arguments, "KK", &callback, &run)) return NULL;
+  add_event(JOINED, (void *)(uintptr_t)callback, run, 0, 0);
+  return python_none();
+}
+
 /* add(kind, handle, owner, name): an object. */
 static PyObject *python_add(PyObject *self, PyObject *arguments) {
   int kind;
@@ -140,6 +154,8 @@ TAUT_COLD static void report_python_callbacks(void) {
                                {"schedule", python_schedule, METH_VARARGS, NULL},
                                {"schedule_task", python_schedule_task, METH_VARARGS, NULL},
                                {"begin_scheduled", python_begin_scheduled, METH_VARARGS, NULL},
+                               {"begin_filtered", python_begin_filtered, METH_VARARGS, NULL},
+                               {"joined", python_joined, METH_VARARGS, NULL},
                                {"add", python_add, METH_VARARGS, NULL}};
   static int is_done;
   PyObject *globals, *result;

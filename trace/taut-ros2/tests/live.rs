@@ -36,6 +36,9 @@ struct Truth {
     results: Vec<(u64, u64)>,
     /// In the callback of the guard condition.
     guarded: Vec<u64>,
+    /// Numbers of the messages that sets of a filter have.
+    #[serde(default)]
+    sets: Vec<usize>,
 }
 
 /// An event, and when and where it was.
@@ -72,12 +75,12 @@ fn ros(arguments: &[&str]) -> Option<PathBuf> {
     (is_there && (has_actions || !arguments.contains(&"--goals"))).then(|| fs::canonicalize(path).unwrap())
 }
 
-/// Runs the nodes and records them; the truth and the recording.
-fn run(ros: &Path, arguments: &[&str]) -> (Vec<Truth>, Recorded) {
+/// Runs the nodes of a script and records them; the truth and the recording.
+fn run(ros: &Path, script: &str, arguments: &[&str]) -> (Vec<Truth>, Recorded) {
     let folder = tempfile::tempdir().unwrap();
     let (truth, output) = (folder.path().join("truth"), folder.path().join("run.mcap"));
     let text = |path: &Path| path.display().to_string();
-    let nodes = format!("{}/tests/live/nodes.py", env!("CARGO_MANIFEST_DIR"));
+    let nodes = format!("{}/tests/live/{script}", env!("CARGO_MANIFEST_DIR"));
     let variables = [
         format!("AMENT_PREFIX_PATH={}", ros.display()),
         format!("LD_LIBRARY_PATH={}/lib", ros.display()),
@@ -312,7 +315,7 @@ fn holds(title: &str, arguments: &[&str]) -> Option<(Vec<Truth>, Recorded)> {
         return None;
     };
     let _alone = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let (truth, recorded) = run(&ros, arguments);
+    let (truth, recorded) = run(&ros, "nodes.py", arguments);
     assert!(!truth.is_empty());
     compare(title, &truth, &recorded);
     Some((truth, recorded))
@@ -392,4 +395,29 @@ fn messages_that_a_slow_subscriber_loses_are_not_taken() {
         numbers.len()
     );
     eprintln!("a slow subscriber of depth 1: {published} published, {} taken, {gaps} overwritten", numbers.len());
+}
+
+/// A set is complete in a callback, and says of which runs of callbacks its messages are, each two ticks older than that run.
+#[test]
+fn which_messages_a_set_of_a_filter_has() {
+    const FILTERED: u64 = 16;
+    let Some(ros) = ros(&[]) else {
+        skip(Need::Ros2, "no wheels of ROS 2: make ros2, or name a virtual environment with TAUT_TEST_ROS2");
+        return;
+    };
+    let _alone = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (truth, recorded) = run(&ros, "filters.py", &[]);
+    let Truth { pid, sets, .. } = &truth[0];
+    let events = &recorded.events[pid];
+    let of = |event: RosEvent| events.iter().filter(move |e| e.event == event);
+    let mut runs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for begin in of(RosEvent::CallbackStart).filter(|e| e.args[0] == FILTERED) {
+        runs.entry(begin.handle).or_default().push(begin.args[1]);
+    }
+    let joined: Vec<(u64, u64)> = of(RosEvent::Joined).map(|e| (e.handle, e.args[0])).collect();
+    assert_eq!((sets.len(), runs.len(), joined.len()), (50, 2, 100));
+    for (number, set) in sets.iter().zip(joined.chunks(2)) {
+        let said: Vec<(u64, u64)> = runs.iter().map(|(handle, runs)| (*handle, runs[*number])).collect();
+        assert_eq!(set, said, "set {number}");
+    }
 }

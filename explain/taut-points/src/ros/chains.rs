@@ -41,10 +41,12 @@ pub(super) struct Hop {
     /// `None`: a publish outside callbacks.
     pub callback: Option<u32>,
     pub exit: Exit,
-    /// The middleware has the message; it is taken; the callback begins; it publishes, or ends.
+    /// The middleware has the message; it is taken; the callback begins; the set is complete that it goes into; it is published, or the
+    /// callback ends.
     pub receive: u32,
     pub take: u32,
     pub start: u32,
+    pub join: u32,
     pub out: u32,
 }
 
@@ -130,7 +132,7 @@ impl Chains {
             let callback = *callback;
             let of = callback.map(|callback| &system.callbacks[callback as usize]);
             let name = of.map_or(String::new(), |of| of.name.clone());
-            let (mut receive, mut take, mut start) = (0, 0, 0);
+            let (mut receive, mut take, mut start, mut join) = (0, 0, 0, 0);
             // What another callback takes goes on in that one, which began before.
             let is_read =
                 |callback: Option<u32>| callback.is_some_and(|of| system.on_take_is(of, OnTake::IsReadByOthers));
@@ -149,6 +151,13 @@ impl Chains {
             if callback.is_some() && !is_read(callback) && !is_begun {
                 start = self.point(name.clone());
             }
+            if let (Entry::Taken, Some(of), Exit::Publish(publisher)) = (entry, of, exit)
+                && let Of::Topic(topic, _) = of.of
+                && system.topics[system.publishers[*publisher as usize].topic as usize].is_data()
+                && callback.is_some_and(|callback| system.completes_set(callback, *publisher))
+            {
+                join = self.point(format!("{} join {}", of.node, system.topics[topic as usize].name));
+            }
             let out = match exit {
                 Exit::Publish(publisher) => {
                     let publisher = &system.publishers[*publisher as usize];
@@ -166,7 +175,7 @@ impl Chains {
             {
                 self.used_by.entry(callback).or_default().push((chain, at as u16));
             }
-            hops.push(Hop { callback, exit: *exit, receive, take, start, out });
+            hops.push(Hop { callback, exit: *exit, receive, take, start, join, out });
         }
         let first = hops.first().map_or(0, |hop| if hop.start == 0 { hop.out } else { hop.start });
         let last = hops.last().map_or(0, |hop| hop.out);

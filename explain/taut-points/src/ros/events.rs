@@ -15,6 +15,7 @@ pub(super) const INTRA: u64 = 1;
 pub(super) const RESUMED: u64 = 2;
 pub(super) const SCHEDULED: u64 = 4;
 pub(super) const COROUTINE: u64 = 8;
+pub(super) const FILTERED: u64 = 16;
 pub(super) const SUSPENDED: u64 = 1;
 /// Callbacks in callbacks: a trace of noise must not fill the memory.
 pub(super) const MOST_NESTED: usize = 64;

@@ -11,7 +11,7 @@ use taut_recording::{Histogram, RosEvent, host_numbers::host_of};
 
 use super::{
     chains::{Chains, Exit, Root},
-    events::{Events, INTRA, MOST_NESTED, RESUMED, Row, SCHEDULED, SUSPENDED},
+    events::{Events, FILTERED, INTRA, MOST_NESTED, RESUMED, Row, SCHEDULED, SUSPENDED},
     executors::Executors,
     figures::Tally,
     queues::{self, By, Lost, Message, Publish, Queue},
@@ -20,7 +20,7 @@ use super::{
     system::{Of, OnTake, System, TopicKind},
 };
 use crate::{
-    hold::Hold,
+    hold::{HeldBy, Hold},
     linked::{Linked, Value},
     point::{NO_THREAD, Pass, PointId},
     scene::Scene,
@@ -34,6 +34,8 @@ const MOST_PLACES: usize = 1 << 16;
 const MOST_NOTES: usize = 4;
 /// Names of chains, points and values have at most so many bytes, as those in recordings.
 const NAME_BYTES: usize = 119;
+/// Messages of a callback that may wait in a filter: its queue may be long.
+const MOST_FILTERED: usize = 1 << 10;
 /// Coroutines that are suspended, and requests that are not answered.
 const MOST_OPEN: usize = 1 << 16;
 /// Numbers of messages in a stretch of a stream begin here; each moment has room for so many, as a power of two.
@@ -63,6 +65,11 @@ struct Running {
     published: Vec<u32>,
     /// Points that the program stamped in it.
     stamped: Vec<PointId>,
+    /// Which run of its callback it is, where that hands its messages to a filter and says so.
+    filtered: Option<u64>,
+    /// It completed a set; and perhaps with an earlier message of its topic in the place of its own.
+    has_completed: bool,
+    may_wait_on: bool,
 }
 
 /// The layers that say one publish, in the order in which they do.
@@ -109,6 +116,21 @@ struct Taken {
     received: Option<i64>,
 }
 
+/// What a callback handed to a filter, which waits there for those of other topics.
+struct Filtered {
+    run: Option<u64>,
+    since_ns: u64,
+    thread: u32,
+    messages: Vec<Message>,
+}
+
+/// What waits in a filter, the oldest first. Without numbers of runs it is what may wait there, and what has gone on has no messages.
+#[derive(Default)]
+struct Filter {
+    waiting: VecDeque<Filtered>,
+    longest_ns: u64,
+}
+
 /// What came with an answer whose callback is not scheduled yet.
 struct Answered {
     time_ns: u64,
@@ -152,6 +174,8 @@ struct Counts {
     by_time: u64,
     /// Stamps in callbacks at a point that the same run of the callback had stamped before.
     stamped_again: u64,
+    /// Sets that were complete while several messages of one topic waited, by topic.
+    several: u64,
     /// By callback: messages that were published before its subscription knew of the publisher, or after it was gone.
     unheard: BTreeMap<Option<u32>, u64>,
     /// By callback that did not end: messages that were published after its process was last heard of.
@@ -173,6 +197,8 @@ pub(super) struct Flow<'a> {
     queues: Vec<Queue>,
     /// By chain and hop: the newest that is kept there, and since when.
     kept: HashMap<(u32, u16), (Message, u64)>,
+    /// By callback that hands its messages to a filter.
+    filters: BTreeMap<u32, Filter>,
     executors: Executors<'a>,
     /// By process and callback of a timer, the oldest first: an executor may run it on another thread than that which calls it.
     called: HashMap<(i32, u32), VecDeque<Called>>,
@@ -248,6 +274,7 @@ impl<'a> Flow<'a> {
             doing,
             queues: queues::of(system),
             kept: HashMap::default(),
+            filters: BTreeMap::default(),
             executors: Executors::new(system, events.threads()),
             called: HashMap::default(),
             stamped,
@@ -307,6 +334,16 @@ impl<'a> Flow<'a> {
                     self.arrive_taken(thread, process, time_ns, handle);
                 }
                 self.start(thread, process, time_ns, handle, args[0] & INTRA != 0);
+                if args[0] & FILTERED != 0
+                    && let Some(running) = self.of(thread).running.last_mut()
+                {
+                    running.filtered = Some(args[1]);
+                }
+            }
+            RosEvent::Joined => {
+                if let Some(callback) = system.callback_at.at((process, handle), time_ns) {
+                    self.joined(thread, *callback, args[0]);
+                }
             }
             RosEvent::Schedule => {
                 if let Some(scheduler) = system.scheduler_at.at((process, handle), time_ns) {
@@ -888,19 +925,21 @@ impl<'a> Flow<'a> {
             return;
         }
         for busy in self.executors.busy(thread, callback, ready_ns, time_ns) {
-            let number = match self.held_by.get(&busy.callback) {
-                Some(number) => *number,
-                None => {
-                    let name = busy.callback.map(|other| self.system.callbacks[other as usize].name.clone());
-                    let number = self.out.holds.name(name.unwrap_or_else(|| "a callback without a name".to_owned()));
-                    self.held_by.insert(busy.callback, number);
-                    number
-                }
-            };
-            let by = self.events.tid(busy.thread);
-            let hold = Hold { from_ns: busy.from_ns, to_ns: busy.to_ns, by, callback: number };
+            let (callback, by) = (self.held_by(busy.callback), self.events.tid(busy.thread));
+            let hold = Hold { from_ns: busy.from_ns, to_ns: busy.to_ns, by, callback, why: HeldBy::Executor };
             messages.iter().filter(|message| message.id != 0).for_each(|message| self.out.holds.add(message.id, hold));
         }
+    }
+
+    /// Number of a callback's name among those of holds.
+    fn held_by(&mut self, callback: Option<u32>) -> u32 {
+        if let Some(number) = self.held_by.get(&callback) {
+            return *number;
+        }
+        let name = callback.map(|other| self.system.callbacks[other as usize].name.clone());
+        let number = self.out.holds.name(name.unwrap_or_else(|| "a callback without a name".to_owned()));
+        self.held_by.insert(callback, number);
+        number
     }
 
     /// New messages of all chains that begin there.
@@ -935,11 +974,17 @@ impl<'a> Flow<'a> {
             };
             self.served.insert(key, running.carried.extract_if(.., is_answered).collect());
         }
+        let may_wait = !running.has_completed || running.may_wait_on;
+        let filter = running.callback.filter(|callback| may_wait && self.system.partners.contains_key(callback));
+        let mut filtered = Vec::new();
         for message in running.carried {
             let chain = &self.chains.all[message.chain as usize];
             let (hop, keeps) = (&chain.hops[usize::from(message.hop)], chain.keeps);
             let (exit, out) = (hop.exit, hop.out);
             match exit {
+                Exit::Publish(_) if filter.is_some() && hop.join != 0 && hop.callback == filter => {
+                    filtered.push(message)
+                }
                 Exit::Publish(publisher) if running.is_answer && self.is_scheduler(publisher) => {
                     let answered = self.answered.entry((self.events.pid(thread), publisher)).or_default();
                     match answered.back_mut().filter(|last| last.time_ns == time_ns) {
@@ -965,6 +1010,85 @@ impl<'a> Flow<'a> {
                         self.age(message, time_ns);
                     }
                 }
+            }
+        }
+        if let Some(callback) = filter {
+            self.filter(callback, Filtered { run: running.filtered, since_ns: time_ns, thread, messages: filtered });
+        }
+    }
+
+    /// A filter has it from now on. What is there has no bound that is known.
+    fn filter(&mut self, callback: u32, filtered: Filtered) {
+        let waiting = &mut self.filters.entry(callback).or_default().waiting;
+        waiting.push_back(filtered);
+        if waiting.len() > MOST_FILTERED
+            && let Some(oldest) = waiting.pop_front()
+        {
+            self.leave_filter(oldest);
+        }
+    }
+
+    /// No set that is known has it.
+    fn leave_filter(&mut self, filtered: Filtered) {
+        let Filtered { since_ns, thread, .. } = filtered;
+        filtered.messages.iter().for_each(|message| self.outcome(thread, *message, since_ns, self.ended_early));
+    }
+
+    /// The set that the callback completes has the message of that run, too.
+    fn joined(&mut self, thread: u32, callback: u32, run: u64) {
+        if let Some(running) = self.of(thread).running.last_mut()
+            && running.callback == Some(callback)
+            && running.filtered == Some(run)
+        {
+            running.has_completed = true;
+            return;
+        }
+        let Some(filter) = self.filters.get_mut(&callback) else { return };
+        let Some(at) = filter.waiting.iter().rposition(|filtered| filtered.run == Some(run)) else { return };
+        let found = filter.waiting.remove(at);
+        found.into_iter().for_each(|filtered| self.join(thread, callback, filtered));
+    }
+
+    /// The callback that runs goes on with it: until that began, it waited for its partner.
+    fn join(&mut self, thread: u32, of: u32, filtered: Filtered) {
+        let Some(running) = self.of(thread).running.last_mut() else { return };
+        let (start_ns, completing) = (running.start_ns, running.callback);
+        let messages = filtered.messages.clone();
+        running.carried.extend(filtered.messages);
+        let waited_ns = start_ns.saturating_sub(filtered.since_ns);
+        let longest_ns = &mut self.filters.entry(of).or_default().longest_ns;
+        *longest_ns = waited_ns.max(*longest_ns);
+        let (callback, by) = (self.held_by(completing), self.events.tid(thread));
+        let hold = Hold { from_ns: filtered.since_ns, to_ns: start_ns, by, callback, why: HeldBy::Partner };
+        if hold.from_ns < hold.to_ns {
+            messages.iter().filter(|message| message.id != 0).for_each(|message| self.out.holds.add(message.id, hold));
+        }
+    }
+
+    /// rclcpp does not say which messages a set has: it is complete when a callback of the filter publishes. Of a topic of which one message
+    /// waited it has that one. Of several, its own topic's included, the oldest is in it or has been dropped.
+    fn complete_set(&mut self, thread: u32, publisher: u32) {
+        let system = self.system;
+        let Some(running) = self.doing[thread as usize].running.last_mut() else { return };
+        let Some(callback) = running.callback.filter(|callback| system.completes_set(*callback, publisher)) else {
+            return;
+        };
+        if running.filtered.is_some() || std::mem::replace(&mut running.has_completed, true) {
+            return;
+        }
+        let own = self.filters.get_mut(&callback).and_then(|filter| filter.waiting.pop_front());
+        running.may_wait_on = own.is_some();
+        self.counts.several += u64::from(own.is_some());
+        own.into_iter().for_each(|oldest| self.leave_filter(oldest));
+        for partner in &system.partners[&callback] {
+            let Some(filter) = self.filters.get_mut(partner) else { continue };
+            match (filter.waiting.pop_front(), filter.waiting.is_empty()) {
+                (Some(only), true) => self.join(thread, *partner, only),
+                (Some(oldest), false) => {
+                    self.counts.several += 1;
+                    self.leave_filter(oldest);
+                }
+                (None, _) => {}
             }
         }
     }
@@ -1064,6 +1188,7 @@ impl<'a> Flow<'a> {
 
     /// Messages that a publish sends on.
     fn published(&mut self, thread: u32, publisher: u32, time_ns: u64) -> Vec<Message> {
+        self.complete_set(thread, publisher);
         let mut sent = self.carried_to(thread, publisher, time_ns);
         let mut is_first = true;
         let mut callback = None;
@@ -1076,7 +1201,9 @@ impl<'a> Flow<'a> {
             (callback, start_ns) = (running.callback, running.start_ns);
         }
         for message in &sent {
-            let out = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].out;
+            let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
+            let (join, out) = (hop.join, hop.out);
+            self.stamp(thread, *message, start_ns, join);
             self.stamp(thread, *message, time_ns, out);
         }
         // What others of the node kept goes into this, too.
@@ -1188,6 +1315,16 @@ impl<'a> Flow<'a> {
         }
         for running in std::mem::take(&mut self.suspended).into_values() {
             under_way.extend(running.carried.into_iter().map(|message| (running.start_ns, message)));
+        }
+        for Filter { waiting, longest_ns } in std::mem::take(&mut self.filters).into_values() {
+            let patience_ns = IN_FLIGHT_NS.max(longest_ns.saturating_mul(2));
+            for filtered in waiting {
+                if self.end_ns.saturating_sub(filtered.since_ns) > patience_ns {
+                    self.leave_filter(filtered);
+                } else {
+                    under_way.extend(filtered.messages.into_iter().map(|message| (filtered.since_ns, message)));
+                }
+            }
         }
         under_way.extend(std::mem::take(&mut self.kept).into_values().map(|(message, since_ns)| (since_ns, message)));
         for (since_ns, message) in under_way {
@@ -1319,6 +1456,11 @@ impl<'a> Flow<'a> {
             self.counts.stamped_again,
             "stamps in callbacks are of a point that the callback had stamped before: the first of each run is on the way of its \
              messages",
+        );
+        note(
+            self.counts.several,
+            "times a set of message_filters was complete while several messages of one of its topics may have waited: which of them it has \
+             is not recorded, so the others of that topic end there, and the message goes on that came last",
         );
         note(
             self.chains.cut,

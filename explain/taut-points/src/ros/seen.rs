@@ -1,6 +1,6 @@
 //! What runs, publishes and takes according to the events, by addresses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::{HashMap, HashSet};
 use taut_recording::RosEvent;
@@ -17,6 +17,8 @@ use super::{
 const MOST_PAIRS: usize = 1 << 20;
 /// The thread of a coroutine that is suspended.
 const NOWHERE: u32 = u32::MAX;
+/// The function with which message_filters subscribes begins like this.
+const FILTER_IN_CPP: &str = "message_filters::Subscriber";
 /// Flag of [`RosEvent::Schedule`].
 const IS_TASK: u64 = 1;
 /// Sequence number of a middleware that has none.
@@ -114,6 +116,8 @@ pub(super) struct Seen {
     pub says_request: HashSet<i32>,
     /// Callbacks that were scheduled; and those that are coroutines, with when first.
     pub scheduled: HashSet<(i32, u64)>,
+    /// Callbacks whose message was in a set, and the one that completed it, with when first.
+    joined: HashMap<(i32, u64, u64), u64>,
     coroutines: HashMap<(i32, u64), u64>,
     says_publisher: HashSet<i32>,
 }
@@ -204,6 +208,13 @@ impl Seen {
                         self.takes_of_gids.push(TakeOfGid { time_ns, process: pid, service: handle, gid, number });
                     }
                     self.begin_at_take(row, Runs::Service(handle));
+                }
+            }
+            RosEvent::Joined => {
+                if let Some(Runs::Callback(completing)) = self.stacks[row.thread as usize].last()
+                    && self.joined.len() < MOST_PAIRS
+                {
+                    self.joined.entry((pid, handle, *completing)).or_insert(time_ns);
                 }
             }
             RosEvent::TimerCall => self.begin_at_take(row, Runs::Timer(handle)),
@@ -352,6 +363,7 @@ impl Seen {
                 system.publishes[callback as usize].insert(found);
             }
         }
+        self.find_partners(system);
         for ((process, runs), time_ns) in &self.ran {
             let found = callback(system, *process, *runs, *time_ns);
             match found.map(|callback| (callback, system.callbacks[callback as usize].of)) {
@@ -382,6 +394,53 @@ impl Seen {
             };
             if let Some(group) = group(*one).filter(|one| Some(*one) == group(*other)) {
                 system.open_groups.insert(group);
+            }
+        }
+    }
+
+    /// Callbacks whose messages go into one set. rclpy's say so. Of rclcpp's, by their function, it is those that publish to one topic. What
+    /// publishes does so with the messages of all of them.
+    fn find_partners(&self, system: &mut System) {
+        for ((process, one, completing), time_ns) in &self.joined {
+            let at = |address: u64| system.callback_at.at((*process, address), *time_ns).copied();
+            if let Some((one, completing)) = at(*one).zip(at(*completing)).filter(|(one, other)| one != other) {
+                let publishes = system.publishes[completing as usize].clone();
+                system.publishes[one as usize].extend(publishes);
+                system.join(one, completing);
+            }
+        }
+        let mut by_node: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (callback, _) in system.functions.iter().filter(|(_, function)| function.starts_with(FILTER_IN_CPP)) {
+            by_node.entry(&system.callbacks[*callback as usize].node).or_default().push(*callback);
+        }
+        let by_node: Vec<Vec<u32>> = by_node.into_values().collect();
+        for all in by_node {
+            self.find_partners_of_node(all, system);
+        }
+    }
+
+    fn find_partners_of_node(&self, mut all: Vec<u32>, system: &mut System) {
+        all.sort_unstable();
+        let is_data = |publisher: &u32| {
+            let topic = system.publishers[*publisher as usize].topic;
+            system.is_followed(topic) && system.topics[topic as usize].is_data()
+        };
+        let data_of = |callback: &u32| -> BTreeSet<u32> {
+            system.publishes[*callback as usize].iter().copied().filter(is_data).collect()
+        };
+        let mut sets: Vec<BTreeSet<u32>> = all.iter().map(data_of).collect();
+        // One that always comes before the others publishes nothing: it is of the only synchroniser, if there is but one.
+        let mut of_others = sets.iter().filter(|set| !set.is_empty());
+        let first = of_others.next().cloned().unwrap_or_default();
+        if of_others.all(|set| *set == first) {
+            for (callback, set) in all.iter().zip(&mut sets).filter(|(_, set)| set.is_empty()) {
+                set.clone_from(&first);
+                system.publishes[*callback as usize].extend(&first);
+            }
+        }
+        for (at, one) in all.iter().enumerate() {
+            for (other, _) in all.iter().zip(&sets).skip(at + 1).filter(|(_, set)| !set.is_disjoint(&sets[at])) {
+                system.join(*one, *other);
             }
         }
     }

@@ -161,6 +161,8 @@ pub(super) struct System {
     pub late_sends: HashMap<i64, Send>,
     /// By callback: its publishers.
     pub publishes: Vec<BTreeSet<u32>>,
+    /// By callback that hands its messages to a filter (message_filters): the others whose messages go into one set with them.
+    pub partners: HashMap<u32, BTreeSet<u32>>,
     /// By callback, where events do not report each run right after the take.
     pub on_take: HashMap<u32, OnTake>,
     /// By topic: callbacks that ran with its messages.
@@ -233,6 +235,18 @@ impl System {
             }
         }
         circles
+    }
+
+    /// Notes that their messages go into one set.
+    pub fn join(&mut self, one: u32, other: u32) {
+        self.partners.entry(one).or_default().insert(other);
+        self.partners.entry(other).or_default().insert(one);
+    }
+
+    /// Whether a set is complete when this callback publishes there.
+    pub fn completes_set(&self, callback: u32, publisher: u32) -> bool {
+        let partners = self.partners.get(&callback);
+        partners.is_some_and(|all| all.iter().any(|one| self.publishes[*one as usize].contains(&publisher)))
     }
 
     /// Whether that follows from a take for this callback.

@@ -109,7 +109,7 @@ pub fn colour(cause: Cause) -> Color {
         Cause::Cpu => Color::Green,
         Cause::Syscall | Cause::Io | Cause::Network | Cause::Disk => Color::Blue,
         Cause::Sleep | Cause::TimerSlack => Color::Cyan,
-        Cause::Lock | Cause::Gil | Cause::Queued | Cause::Executor => Color::Magenta,
+        Cause::Lock | Cause::Gil | Cause::Partner | Cause::Queued | Cause::Executor => Color::Magenta,
         Cause::Preempted | Cause::Throttled | Cause::Hypervisor | Cause::Stopped => Color::Red,
         Cause::Wakeup | Cause::Irq | Cause::PageFault => Color::Yellow,
         Cause::Unknown => Color::DarkGray,
