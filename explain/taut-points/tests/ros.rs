@@ -1338,7 +1338,7 @@ fn which_of_several_a_filter_of_rclcpp_took_is_not_guessed() {
         match n {
             // The left image completes one set, so that both topics are known to be of it.
             1 => [right(&[]), left(&set(at + 8 * MS + 10))].concat(),
-            _ if n % 2 == 0 => left(&[]),
+            _ if n.is_multiple_of(2) => left(&[]),
             _ => [run(LEFT, at + 2 * MS, at, [0; 3], &[]), right(&set(at + 6 * MS + 10))].concat(),
         }
     });
@@ -1355,7 +1355,7 @@ fn what_a_set_of_rclpy_has_is_what_it_says() {
     let robot = Robot::fused("message_filters.Subscriber.callback", |at| {
         let n = at / (10 * MS);
         let left = run(LEFT, at + 2 * MS, at, [FILTERED, n, 0], &[]);
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             return left;
         }
         let mut inside = vec![

@@ -763,7 +763,7 @@ mod tests {
         // As Qt's: an even number of ms, and in the second half of 50 ms one that leaves 2 by 4. A timer of 33 ms comes each 32 ms.
         let even = |at: f64| {
             let (ms, up) = ((at / MS) as u64, u64::from(at / MS % 50.0 >= 25.0));
-            (2 * (ms / 2 | up)) as f64 * MS
+            (2 * ((ms / 2) | up)) as f64 * MS
         };
         for (periods, rounding) in [
             (vec![33.0], EXACT),
