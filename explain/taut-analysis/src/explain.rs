@@ -140,15 +140,18 @@ pub(crate) fn explain(
         sides: sides.map(sides::Collector::finish),
         ..Explained::default()
     };
-    let replay = Replay::of(
-        &ledger,
-        |row| Passage::of(all[through[row] as usize].1, &columns),
-        |tid| walker.server(tid),
-        std::mem::take(&mut queues.closed),
-    );
-    let refused = hypotheses::judge(&mut explained, chain, &ledger, totals, replay.as_ref(), walker, wanted);
-    explained.recommendations =
-        recommendations::recommend(&explained, chain, &recommendations::late_threads(&ledger, walker));
+    let mut refused = Vec::new();
+    if !wanted.only_causes {
+        let replay = Replay::of(
+            &ledger,
+            |row| Passage::of(all[through[row] as usize].1, &columns),
+            |tid| walker.server(tid),
+            std::mem::take(&mut queues.closed),
+        );
+        refused = hypotheses::judge(&mut explained, chain, &ledger, totals, replay.as_ref(), walker, wanted);
+        explained.recommendations =
+            recommendations::recommend(&explained, chain, &recommendations::late_threads(&ledger, walker));
+    }
     explained.lock_holders = lock_holders::of(&ledger, walker);
     explained.name_locks();
     if wanted.all {

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-use taut_points::{Activation, LoopEvidence, Pass, PointId, RouteKind, Spans};
+use taut_points::{Activation, LoopEvidence, PointId, RouteKind, Spans};
 use taut_stats::Distribution;
 
 use crate::{
@@ -17,10 +17,6 @@ use crate::{
 
 /// Two periods are the same within one of so many parts.
 const SAME_PERIOD: u64 = 100;
-/// Start and end of the activations of a loop whose messages the recording's chains do without: numbers that no point has.
-const START: PointId = PointId::of_name((1 << 30) - 2);
-const DONE: PointId = PointId::of_name((1 << 30) - 1);
-
 /// The figures of all loops.
 #[expect(clippy::too_many_arguments, reason = "what is looked at, and what is looked with")]
 pub(crate) fn of<'a>(
@@ -45,12 +41,6 @@ pub(crate) fn of<'a>(
                 late_starts(&mut one, &lines[line], spans[line], messages, context, walker);
             }
             _ => one.chain = chain_of(&one.thread, chains),
-        }
-        if line.is_none() && !wanted.only_rows {
-            // Beside messages of the program's own.
-            let (line, messages) = alone(found, RouteKind::Loop(at));
-            let spans = walker.spans;
-            late_starts(&mut one, &line, spans, &messages, context, walker);
         }
         if is_ros_timer(&one, chains) {
             one.skipped = None;
@@ -151,23 +141,6 @@ fn distribution(in_time_order: &[u64]) -> Distribution {
     Distribution::of(in_time_order, &sorted)
 }
 
-/// The activations of a loop that are no messages of a chain, as such.
-fn alone(of: &taut_points::Loop, kind: RouteKind) -> (ChainLine, Messages) {
-    let points = vec![START.as_due(), START, DONE];
-    let times = |one: &Activation| [one.release_ns, Some(one.start_ns), Some(one.done_ns)];
-    let passes = (0..).zip(&of.activations).flat_map(|(message, one)| {
-        let passed = points.iter().zip(times(one)).filter_map(|(point, time_ns)| Some((*point, time_ns?)));
-        passed.map(move |(point, time_ns)| Pass { message, time_ns, point, thread: one.thread })
-    });
-    let messages = Messages::cut(passes.collect());
-    let family = points.iter().copied().collect();
-    let name = of.name.clone();
-    (
-        ChainLine { name, declared: false, kind: Some(kind), deadline_ns: None, period_ns: None, points, family },
-        messages,
-    )
-}
-
 /// What the latest starts waited for: the tail of release to start alone, whatever the activations took afterwards.
 fn late_starts<'a>(
     of: &mut Loop,
@@ -192,7 +165,7 @@ fn late_starts<'a>(
     };
     let mut chain = figures::chain(messages, &starts, context);
     let all_spans = std::mem::replace(&mut walker.spans, spans);
-    let wanted = ExplainOptions { worst: 0, ..ExplainOptions::default() };
+    let wanted = ExplainOptions { worst: 0, only_causes: true, ..ExplainOptions::default() };
     explain::explain(&mut chain, messages, &starts, context, walker, &wanted, &[], None);
     walker.spans = all_spans;
     let explained = chain.explained;

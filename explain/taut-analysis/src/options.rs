@@ -36,6 +36,8 @@ pub struct ExplainOptions {
     pub all: bool,
     /// Whether every message's time is wanted, the program's apart from the machine's.
     pub sides: bool,
+    /// Whether only causes are wanted: no hypotheses, predictions and recommendations.
+    pub only_causes: bool,
     /// Whether only rows are wanted, and nothing is explained.
     pub only_rows: bool,
 }
@@ -52,6 +54,7 @@ impl Default for ExplainOptions {
             deadline_ns: None,
             all: false,
             sides: false,
+            only_causes: false,
             only_rows: false,
         }
     }

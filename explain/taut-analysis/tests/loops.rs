@@ -294,23 +294,6 @@ fn a_stamped_chain_keeps_its_figures_and_its_loop_names_it() {
 }
 
 #[test]
-fn what_makes_the_late_starts_of_a_stamped_program_late_is_named() {
-    let mut scene = new();
-    let late: Vec<(u64, u64)> = (1..=20).map(|n| (n * 97, 308 + n)).collect();
-    periodic(&mut scene, 2_000, &late);
-    for k in 1..=2_000 {
-        let start = k * PERIOD + late.iter().find(|(at, _)| *at == k).map_or(8, |(_, delay)| *delay);
-        scene.stamp(CTRL, start + 12, k, "ctrl.start").stamp(CTRL, start + 49, k, "ctrl.sent");
-    }
-    let analysis = analyse(&scene);
-    assert!(analysis.chains.iter().all(|chain| chain.source == SourceKind::Stamps), "{} chains", analysis.chains.len());
-    let of = &analysis.loops[0];
-    let first = &of.late_by[0];
-    assert_eq!((first.cause, first.detail.as_str()), (Cause::Wakeup, "by hog/30"));
-    assert!(first.tail_share > 0.9 && of.late_above.is_some(), "{:?}", of.late_by);
-}
-
-#[test]
 fn a_thread_that_is_woken_at_random_is_no_loop() {
     let mut scene = new();
     let mut ready = 100;
