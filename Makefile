@@ -135,6 +135,6 @@ $(VENV)/.requirements: requirements-dev.txt
 
 $(BIN)/.taut-$(PROFILE): $(VENV)/.requirements $(WEB)/dist/.built $(RUST) scripts/build scripts/target pyproject.toml $(wildcard python/taut/* python/taut/*/* python/taut_ros2/* include/* share/*/* share/*/*/* workloads/*/*.py)
 	scripts/build $(PROFILE)
-	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $$(ls -t target/wheels/taut-*.whl | head -1)
+	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $$(ls -t $${CARGO_TARGET_DIR:-target}/wheels/taut-*.whl | head -1)
 	rm -f $(BIN)/.taut-*
 	touch $@

@@ -561,14 +561,14 @@ fn timed_waits_at_a_lock_of_their_own_each_are_at_one_place() {
     assert_eq!(found, [("ctrl timer 1 ms", 100, Some(0))]);
 }
 
-/// Of two threads of which one waits for the next moment of 10 ms, for whole ms, and hands that on now and then: their loops.
-fn in_turn(whole_ms: fn(u64) -> u64) -> Vec<taut_analysis::Loop> {
-    const OTHER: i32 = 21;
+const OTHER: i32 = 21;
+
+/// Of two threads of which one waits for the next moment of 10 ms, for whole ms, and the one that serves it hands that on: their loops.
+fn in_turn(whole_ms: fn(u64) -> u64, server: fn(u64) -> i32) -> Vec<taut_analysis::Loop> {
     const PARKED: (i64, i64, i64) = (libc::SYS_futex, 0x7f00_2000, 128);
     let mut scene = new();
     scene.thread(BRIDGE, OTHER, "bridge", true);
     let cpu = |tid: i32| (tid - BRIDGE) as u16;
-    let server = |k: u64| if k * k % 7 < 3 { BRIDGE } else { OTHER };
     let park = |scene: &mut Scene, tid: i32, at: u64| {
         let (call, address, operation) = PARKED;
         scene.enter(cpu(tid), at, tid, call, address, operation).switch(cpu(tid), at + 1, tid, S, 0);
@@ -606,11 +606,19 @@ fn in_turn(whole_ms: fn(u64) -> u64) -> Vec<taut_analysis::Loop> {
 fn a_timer_that_either_of_two_threads_serves_is_a_loop_of_both_and_of_neither() {
     // Tokio rounds up. Go rounds down, and waits again for the rest: 1 ms.
     for whole_ms in [|us: u64| us.div_ceil(1_000), |us: u64| (us / 1_000).max(1)] {
-        let loops = in_turn(whole_ms);
+        let loops = in_turn(whole_ms, |k| if k * k % 7 < 3 { BRIDGE } else { OTHER });
         let [of] = loops.as_slice() else { panic!("{loops:?}") };
         assert_eq!((of.name.as_str(), of.threads, &of.found), ("bridge timer 10 ms", 2, &LoopFound::AbsoluteTimer));
         assert!((250..=300).contains(&of.activations) && of.skipped <= Some(5), "{of:?}");
     }
+}
+
+/// The steps of the one that serves nearly all are steady, and no thread wakes it.
+#[test]
+fn a_thread_that_serves_nearly_all_of_a_timer_has_no_loop_beside_it() {
+    let loops = in_turn(|us| us.div_ceil(1_000), |k| if k % 20 == 0 { OTHER } else { BRIDGE });
+    let found: Vec<(&str, u64)> = loops.iter().map(|of| (of.name.as_str(), of.threads)).collect();
+    assert_eq!(found, [("bridge timer 10 ms", 2)]);
 }
 
 #[test]

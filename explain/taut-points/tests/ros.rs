@@ -1228,12 +1228,13 @@ impl Robot {
             );
             let rows = rows(n * 10 * MS);
             robot.events(2, &rows);
-            for (at, _, _, [_, stamp, _]) in rows.iter().filter(|row| row.1 == RosEvent::RmwPublish) {
+            let is_set = |two: &&[Row]| two[0].1 == RosEvent::RclPublish && two[0].2 == 4;
+            for (at, _, _, [_, stamp, _]) in rows.windows(2).filter(is_set).map(|two| two[1]) {
                 let at = at + MS;
                 robot.events(
                     3,
                     &[
-                        (at, RosEvent::Take, 52, [0, *stamp, 1]),
+                        (at, RosEvent::Take, 52, [0, stamp, 1]),
                         (at, RosEvent::CallbackStart, 3, [0; 3]),
                         (at + 10, RosEvent::CallbackEnd, 3, [0; 3]),
                     ],
@@ -1372,4 +1373,66 @@ fn what_a_set_of_rclpy_has_is_what_it_says() {
     assert_eq!(robot.waits(), BTreeMap::from([("/fusion callback /right".to_owned(), vec![13; 49])]));
     assert_eq!(ends["applied"], 99, "{ends:?}");
     assert!(!notes.iter().any(|note| note.contains("message_filters")), "{notes:?}");
+}
+
+/// The left image is in a set with the right one, and in another one with the depth image, of another topic.
+#[test]
+fn a_message_of_two_synchronisers_goes_on_with_the_sets_of_both() {
+    const DEPTH: u64 = 23;
+    let mut robot = Robot::fused("message_filters.Subscriber.callback", |at| {
+        let n = at / (10 * MS);
+        let left = run(LEFT, at + 2 * MS, at, [FILTERED, n, 0], &[]);
+        let mut inside = vec![
+            (at + 6 * MS + 1, RosEvent::Joined, LEFT, [n, 0, 0]),
+            (at + 6 * MS + 2, RosEvent::Joined, RIGHT, [1000 + n, 0, 0]),
+        ];
+        inside.extend(set(at + 6 * MS + 10));
+        let right = run(RIGHT, at + 6 * MS, at + 4 * MS, [FILTERED, 1000 + n, 0], &inside);
+        let done = at + 8 * MS;
+        let inside = [
+            (done + 1, RosEvent::Joined, LEFT, [n, 0, 0]),
+            (done + 2, RosEvent::Joined, DEPTH, [2000 + n, 0, 0]),
+            (done + 10, RosEvent::RclPublish, 14, [0; 3]),
+            (done + 10, RosEvent::RmwPublish, 0, [0, done + 10, 0]),
+        ];
+        [left, right, run(DEPTH, done, at + MS, [FILTERED, 2000 + n, 0], &inside)].concat()
+    });
+    robot.object(5, RosObjectKind::Node, 1, 0, 0, "camera_depth");
+    robot.object(5, RosObjectKind::Timer, 2, 0, 10 * MS, "");
+    robot.object(5, RosObjectKind::TimerNode, 2, 1, 0, "");
+    robot.object(5, RosObjectKind::TimerCallback, 3, 2, 0, "");
+    robot.object(5, RosObjectKind::Publisher, 4, 1, 1, "/depth");
+    robot.object(2, RosObjectKind::Subscription, 22, 1, 10, "/depth");
+    robot.object(2, RosObjectKind::SubscriptionCallback, DEPTH, 22, 0, "");
+    robot.object(2, RosObjectKind::CallbackSymbol, DEPTH, 0, 0, "message_filters.Subscriber.callback");
+    robot.object(2, RosObjectKind::Publisher, 14, 1, 10, "/cloud");
+    robot.object(3, RosObjectKind::Subscription, 12, 1, 10, "/cloud");
+    robot.object(3, RosObjectKind::SubscriptionCallback, 13, 12, 0, "");
+    for n in 1..=100 {
+        let (made, at) = (n * 10 * MS + MS, n * 10 * MS + 9 * MS + 10);
+        robot.events(
+            5,
+            &[
+                (made, RosEvent::CallbackStart, 3, [0; 3]),
+                (made, RosEvent::RclPublish, 4, [0; 3]),
+                (made, RosEvent::RmwPublish, 0, [0, made, 0]),
+                (made + 10, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+        robot.events(
+            3,
+            &[
+                (at, RosEvent::Take, 62, [0, at - MS, 1]),
+                (at, RosEvent::CallbackStart, 13, [0; 3]),
+                (at + 10, RosEvent::CallbackEnd, 13, [0; 3]),
+            ],
+        );
+    }
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 400)]), "{notes:?}");
+    let waits = BTreeMap::from([
+        ("/fusion callback /depth".to_owned(), vec![5; 100]),
+        ("/fusion callback /right".to_owned(), vec![3; 100]),
+    ]);
+    assert_eq!(robot.waits(), waits);
 }

@@ -31,7 +31,9 @@ pub fn files(remedies: &[&Remedy], plan: &Plan, measured: &[String]) -> Vec<Writ
     if plan.is_empty() {
         return Vec::new();
     }
-    let measured: String = measured.iter().map(|line| format!("# {line}\n")).collect();
+    // A command may have line breaks: what follows one would be a command of these files.
+    let lines = measured.iter().flat_map(|text| text.split(['\n', '\r']));
+    let measured: String = lines.map(|line| format!("# {line}\n")).collect();
     let measured = measured.as_str();
     let written = |name, usage, text, is_program| Written { name, usage, text, is_program };
     let mut all = vec![
@@ -116,7 +118,7 @@ fn shell(plan: &Plan, measured: &str) -> String {
 
 /// A command that needs a permission: a robot that starts without it is better than one that does not start. `limit`: of ulimit.
 fn or_say(command: &str, limit: &str) -> String {
-    let why = format!("{PREFIX}: {command}: not permitted; it needs CAP_SYS_NICE or a higher limit (ulimit {limit})");
+    let why = format!("{PREFIX}: {command}: failed; without CAP_SYS_NICE it needs a higher limit (ulimit {limit})");
     format!("{command} || echo {} >&2\n", quoted(&why))
 }
 
@@ -125,15 +127,17 @@ fn watcher(rules: &[ThreadRule]) -> String {
     let mut text =
         "family() {\n  echo \"$1\"\n  for child in $(cat /proc/\"$1\"/task/*/children 2> /dev/null); do\n".to_owned();
     text += "    (family \"$child\")\n  done\n}\n";
-    text += "# Threads appear as the program starts: look for 10 s.\n";
-    text += "( (\n  set +e\n  for look in $(seq 100); do\n    kill -0 $$ 2> /dev/null || exit 0\n";
+    text += "# Threads appear as the program starts: look for 10 s. The first failure is said.\n";
+    text += "( (\n  failed=\n  say() {\n    [ -n \"$failed\" ] || [ ! -e \"$task\" ] || ";
+    text += &format!("echo \"{PREFIX}: $1: failed for thread $name; see CAP_SYS_NICE\" >&3\n    failed=1\n  }}\n");
+    text += "  for look in $(seq 100); do\n    kill -0 $$ 2> /dev/null || exit 0\n";
     text += "    for process in $(family $$); do\n      for task in /proc/\"$process\"/task/*; do\n";
     text += "        tid=${task##*/}\n        read -r name < \"$task/comm\" || continue\n";
     text += "        case \"$name\" in\n";
     for rule in rules {
         text += &rule_lines(rule);
     }
-    text + "        esac\n      done\n    done\n    sleep 0.1\n  done\n) > /dev/null 2>&1 < /dev/null & )\n"
+    text + "        esac\n      done\n    done\n    sleep 0.1\n  done\n) 3>&2 > /dev/null 2>&1 < /dev/null & )\n"
 }
 
 fn rule_lines(rule: &ThreadRule) -> String {
@@ -143,13 +147,18 @@ fn rule_lines(rule: &ThreadRule) -> String {
     };
     let mut lines = format!("        {pattern})\n");
     if let Some(cpus) = &rule.cpus {
-        lines += &format!("          taskset -cp {cpus} \"$tid\"\n");
+        lines += &format!("          taskset -cp {cpus} \"$tid\" || say \"taskset -cp {cpus}\"\n");
     }
     match rule.policy {
-        Some(Policy::Fifo(priority)) => lines += &format!("          chrt -f -p {priority} \"$tid\"\n"),
+        // A thread that has a higher one keeps it.
+        Some(Policy::Fifo(priority)) => {
+            lines += "          now=$(chrt -p \"$tid\" | sed -n 's/.*priority: //p')\n";
+            lines += &format!("          [ \"${{now:-0}}\" -ge {priority} ] || ");
+            lines += &format!("chrt -f -p {priority} \"$tid\" || say \"chrt -f -p {priority}\"\n");
+        }
         Some(Policy::Deadline { runtime_ns, period_ns }) => {
             lines += &format!(
-                "          chrt -d -R --sched-runtime {runtime_ns} --sched-deadline {period_ns} --sched-period {period_ns} -p 0 \"$tid\"\n"
+                "          chrt -d -R --sched-runtime {runtime_ns} --sched-deadline {period_ns} --sched-period {period_ns} -p 0 \"$tid\" || say \"chrt -d\"\n"
             );
         }
         None => {}
@@ -341,6 +350,29 @@ mod tests {
             let output = Command::new("sh").arg(&path).args(words).output().unwrap();
             assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{output:?}");
         }
+    }
+
+    #[test]
+    fn a_command_of_several_lines_is_a_comment_of_several_lines() {
+        let settings = vec![Setting::Variable("A".into(), "1".into())];
+        let plan = Plan { settings, ..Plan::default() };
+        for file in files(&[], &plan, &["a gain".into(), "Measured: sh -c 'one\nrm -r x\rexit 3'".into()]) {
+            let at = file.text.find("rm -r x").unwrap();
+            assert!(file.text[..at].ends_with("# ") && !file.text.contains("\rexit"), "{}", file.text);
+        }
+    }
+
+    #[test]
+    fn what_a_thread_may_not_get_is_said_once_and_the_program_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        // No thread may have what no kernel has.
+        let rule = ThreadRule { threads: Threads::All, cpus: Some(vec![4095].into()), policy: None };
+        let path = folder.path().join("tuned.sh");
+        std::fs::write(&path, shell(&Plan { threads: vec![rule], ..Plan::default() }, "")).unwrap();
+        let said = Command::new("sh").arg(&path).args(["sh", "-c", "sleep 0.5; exit 7"]).output().unwrap();
+        let words = String::from_utf8_lossy(&said.stderr);
+        assert_eq!((said.status.code(), words.lines().count()), (Some(7), 1), "{words}");
+        assert!(words.starts_with("tuned.sh: taskset -cp 4095: failed for thread "), "{words}");
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::{Attempt, Found, Left, Plan, Remedy, Standing, Tried, Within, Written
 pub struct Tuned {
     /// The command, as words.
     pub command: Vec<String>,
+    /// Options that a further tuning of it needs, too, as words.
+    #[serde(skip)]
+    pub options: Vec<String>,
     /// The chain's name.
     pub chain: String,
     /// Its points in order.
@@ -242,6 +245,18 @@ impl Tuned {
         }
     }
 
+    /// The command as a shell takes it.
+    pub fn shell_command(&self) -> String {
+        shell(&self.command)
+    }
+
+    /// A further tuning with these options besides, as a shell takes it.
+    pub fn again(&self, options: &[String]) -> String {
+        let words =
+            ["taut".to_owned(), "tune".to_owned()].into_iter().chain(self.options.iter().chain(options).cloned());
+        format!("{} -- {}", shell(&words.collect::<Vec<_>>()), self.shell_command())
+    }
+
     /// All changes of a set of remedies.
     pub fn plan(&self, set: &[usize]) -> Plan {
         self.remedies(set).fold(Plan::default(), |all, one| all.and(&one.plan).unwrap_or(all))
@@ -323,6 +338,10 @@ impl Tuned {
             fresh: attempt.map(Fresh::of),
         }
     }
+}
+
+fn shell(words: &[String]) -> String {
+    words.iter().map(|word| taut_doctor::quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 impl Fresh {

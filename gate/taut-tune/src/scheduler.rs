@@ -98,6 +98,11 @@ impl Scheduling {
         Scheduling { nice, ..self }
     }
 
+    /// SCHED_FIFO or SCHED_RR.
+    pub fn is_real_time(&self) -> bool {
+        matches!(self.policy as i32, libc::SCHED_FIFO | libc::SCHED_RR)
+    }
+
     /// Whether nice values count for it.
     pub fn is_shared(&self) -> bool {
         matches!(self.policy as i32, libc::SCHED_OTHER | libc::SCHED_BATCH)

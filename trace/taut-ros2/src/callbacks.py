@@ -119,9 +119,9 @@ def wrapper_of(callback, handle, number=0, end=end):
 def filter_of(callback):
     """The filter of message_filters whose method it is."""
     owner = getattr(callback, "__self__", None)
-    if "message_filters" in sys.modules and isinstance(owner, sys.modules["message_filters"].SimpleFilter):
-        return owner
-    return None
+    # A program may have a module of this name that is another one.
+    kind = getattr(sys.modules.get("message_filters"), "SimpleFilter", None)
+    return owner if isinstance(kind, type) and isinstance(owner, kind) else None
 
 
 def filter_wrapper_of(callback, handle, begin_filtered=begin_filtered, end=end):
@@ -129,8 +129,11 @@ def filter_wrapper_of(callback, handle, begin_filtered=begin_filtered, end=end):
 
     def run(message, *args):
         number = next(handles)
+        filtered.pop(id(message), None)
         if len(filtered) >= MOST_FILTERED:
-            filtered.pop(next(iter(filtered)), None)
+            # Another thread may change it meanwhile.
+            with contextlib.suppress(RuntimeError, StopIteration):
+                filtered.pop(next(iter(filtered)), None)
         filtered[id(message)] = (handle, number)
         begin_filtered(handle, number)
         try:
@@ -154,7 +157,8 @@ def wrap_filters(filter_class, joined=joined):
     def tell_and_signal(self, *messages):
         if len(messages) > 1:
             for message in messages:
-                run = filtered.pop(id(message), None)
+                # It may be in another set, too.
+                run = filtered.get(id(message))
                 if run is not None:
                     joined(*run)
         return signal(self, *messages)
@@ -169,7 +173,7 @@ def wrapped(entity, callback, declare, add=add):
     callback = getattr(callback, "_taut_callback", callback)
     try:
         handle = next(handles)
-        if filter_of(callback) is not None:
+        if filter_of(callback) is not None and not inspect.iscoroutinefunction(callback):
             wrap_filters(sys.modules["message_filters"].SimpleFilter)
             run = filter_wrapper_of(callback, handle)
         else:

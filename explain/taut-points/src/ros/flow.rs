@@ -197,8 +197,8 @@ pub(super) struct Flow<'a> {
     queues: Vec<Queue>,
     /// By chain and hop: the newest that is kept there, and since when.
     kept: HashMap<(u32, u16), (Message, u64)>,
-    /// By callback that hands its messages to a filter.
-    filters: BTreeMap<u32, Filter>,
+    /// By process and callback that hands its messages to a filter.
+    filters: BTreeMap<(i32, u32), Filter>,
     executors: Executors<'a>,
     /// By process and callback of a timer, the oldest first: an executor may run it on another thread than that which calls it.
     called: HashMap<(i32, u32), VecDeque<Called>>,
@@ -974,16 +974,25 @@ impl<'a> Flow<'a> {
             };
             self.served.insert(key, running.carried.extract_if(.., is_answered).collect());
         }
+        let filter = running.callback.filter(|callback| self.system.partners.contains_key(callback));
+        // What completed a set waits on for those that it did not publish.
         let may_wait = !running.has_completed || running.may_wait_on;
-        let filter = running.callback.filter(|callback| may_wait && self.system.partners.contains_key(callback));
+        let waits_on = may_wait || !running.published.is_empty();
+        let published = running.published;
         let mut filtered = Vec::new();
         for message in running.carried {
             let chain = &self.chains.all[message.chain as usize];
             let (hop, keeps) = (&chain.hops[usize::from(message.hop)], chain.keeps);
             let (exit, out) = (hop.exit, hop.out);
             match exit {
-                Exit::Publish(_) if filter.is_some() && hop.join != 0 && hop.callback == filter => {
-                    filtered.push(message)
+                Exit::Publish(publisher)
+                    if filter.is_some()
+                        && hop.join != 0
+                        && hop.callback == filter
+                        && waits_on
+                        && !published.contains(&publisher) =>
+                {
+                    filtered.push(message);
                 }
                 Exit::Publish(publisher) if running.is_answer && self.is_scheduler(publisher) => {
                     let answered = self.answered.entry((self.events.pid(thread), publisher)).or_default();
@@ -1012,14 +1021,15 @@ impl<'a> Flow<'a> {
                 }
             }
         }
-        if let Some(callback) = filter {
+        if let Some(callback) = filter.filter(|_| may_wait || !filtered.is_empty()) {
             self.filter(callback, Filtered { run: running.filtered, since_ns: time_ns, thread, messages: filtered });
         }
     }
 
     /// A filter has it from now on. What is there has no bound that is known.
     fn filter(&mut self, callback: u32, filtered: Filtered) {
-        let waiting = &mut self.filters.entry(callback).or_default().waiting;
+        let process = self.events.pid(filtered.thread);
+        let waiting = &mut self.filters.entry((process, callback)).or_default().waiting;
         waiting.push_back(filtered);
         if waiting.len() > MOST_FILTERED
             && let Some(oldest) = waiting.pop_front()
@@ -1043,26 +1053,37 @@ impl<'a> Flow<'a> {
             running.has_completed = true;
             return;
         }
-        let Some(filter) = self.filters.get_mut(&callback) else { return };
+        let process = self.events.pid(thread);
+        let Some(filter) = self.filters.get_mut(&(process, callback)) else { return };
         let Some(at) = filter.waiting.iter().rposition(|filtered| filtered.run == Some(run)) else { return };
-        let found = filter.waiting.remove(at);
-        found.into_iter().for_each(|filtered| self.join(thread, callback, filtered));
+        let Some(found) = filter.waiting.remove(at) else { return };
+        let Some(rest) = self.join(thread, callback, found) else { return };
+        if let Some(filter) = self.filters.get_mut(&(process, callback)) {
+            filter.waiting.insert(at, rest);
+        }
     }
 
-    /// The callback that runs goes on with it: until that began, it waited for its partner.
-    fn join(&mut self, thread: u32, of: u32, filtered: Filtered) {
-        let Some(running) = self.of(thread).running.last_mut() else { return };
+    /// The callback that runs goes on with it: until that began, it waited for its partner. What is of other sets comes back.
+    fn join(&mut self, thread: u32, of: u32, mut filtered: Filtered) -> Option<Filtered> {
+        let (chains, system) = (&self.chains, self.system);
+        let running = self.doing[thread as usize].running.last_mut()?;
         let (start_ns, completing) = (running.start_ns, running.callback);
-        let messages = filtered.messages.clone();
-        running.carried.extend(filtered.messages);
+        let publishes = &system.publishes[completing? as usize];
+        let goes_on = |message: &mut Message| {
+            let exit = chains.all[message.chain as usize].hops[usize::from(message.hop)].exit;
+            matches!(exit, Exit::Publish(publisher) if publishes.contains(&publisher))
+        };
+        let messages: Vec<Message> = filtered.messages.extract_if(.., goes_on).collect();
+        running.carried.extend(&messages);
         let waited_ns = start_ns.saturating_sub(filtered.since_ns);
-        let longest_ns = &mut self.filters.entry(of).or_default().longest_ns;
+        let longest_ns = &mut self.filters.entry((self.events.pid(thread), of)).or_default().longest_ns;
         *longest_ns = waited_ns.max(*longest_ns);
         let (callback, by) = (self.held_by(completing), self.events.tid(thread));
         let hold = Hold { from_ns: filtered.since_ns, to_ns: start_ns, by, callback, why: HeldBy::Partner };
         if hold.from_ns < hold.to_ns {
             messages.iter().filter(|message| message.id != 0).for_each(|message| self.out.holds.add(message.id, hold));
         }
+        Some(filtered).filter(|rest| !rest.messages.is_empty())
     }
 
     /// rclcpp does not say which messages a set has: it is complete when a callback of the filter publishes. Of a topic of which one message
@@ -1073,17 +1094,25 @@ impl<'a> Flow<'a> {
         let Some(callback) = running.callback.filter(|callback| system.completes_set(*callback, publisher)) else {
             return;
         };
-        if running.filtered.is_some() || std::mem::replace(&mut running.has_completed, true) {
+        if running.filtered.is_some() || running.published.contains(&publisher) {
             return;
         }
-        let own = self.filters.get_mut(&callback).and_then(|filter| filter.waiting.pop_front());
-        running.may_wait_on = own.is_some();
-        self.counts.several += u64::from(own.is_some());
-        own.into_iter().for_each(|oldest| self.leave_filter(oldest));
-        for partner in &system.partners[&callback] {
-            let Some(filter) = self.filters.get_mut(partner) else { continue };
+        let process = self.events.pid(thread);
+        if !std::mem::replace(&mut running.has_completed, true) {
+            let own = self.filters.get_mut(&(process, callback)).and_then(|filter| filter.waiting.pop_front());
+            running.may_wait_on = own.is_some();
+            self.counts.several += u64::from(own.is_some());
+            own.into_iter().for_each(|oldest| self.leave_filter(oldest));
+        }
+        for partner in
+            system.partners[&callback].iter().filter(|of| system.publishes[**of as usize].contains(&publisher))
+        {
+            let Some(filter) = self.filters.get_mut(&(process, *partner)) else { continue };
             match (filter.waiting.pop_front(), filter.waiting.is_empty()) {
-                (Some(only), true) => self.join(thread, *partner, only),
+                (Some(only), true) => {
+                    let rest = self.join(thread, *partner, only);
+                    self.filters.entry((process, *partner)).or_default().waiting.extend(rest);
+                }
                 (Some(oldest), false) => {
                     self.counts.several += 1;
                     self.leave_filter(oldest);

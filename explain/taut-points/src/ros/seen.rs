@@ -17,6 +17,8 @@ use super::{
 const MOST_PAIRS: usize = 1 << 20;
 /// The thread of a coroutine that is suspended.
 const NOWHERE: u32 = u32::MAX;
+/// A node with more of them has several synchronisers, each of which joins nine at most: which are of one is not known.
+const MOST_FILTERS: usize = 32;
 /// The function with which message_filters subscribes begins like this.
 const FILTER_IN_CPP: &str = "message_filters::Subscriber";
 /// Flag of [`RosEvent::Schedule`].
@@ -414,7 +416,7 @@ impl Seen {
             by_node.entry(&system.callbacks[*callback as usize].node).or_default().push(*callback);
         }
         let by_node: Vec<Vec<u32>> = by_node.into_values().collect();
-        for all in by_node {
+        for all in by_node.into_iter().filter(|all| all.len() <= MOST_FILTERS) {
             self.find_partners_of_node(all, system);
         }
     }

@@ -65,15 +65,17 @@ impl Source for Wakes {
         let System { mut workers, waking, pools } = System::find(scene, &probe.threads, &flows);
         out.sent = workers.iter().flat_map(Worker::of_other_hosts).collect();
         out.waking = waking;
-        let timed = loops_by_timer(&mut workers, &pools);
+        let pools = pools.into_iter().map(|pool| (pool.loops(), pool));
+        let (pools, without): (Vec<(Vec<Found>, Pool)>, Vec<_>) = pools.partition(|(its, _)| !its.is_empty());
+        if !probe.is_beside_messages {
+            out.notes.extend(without.iter().map(|(_, pool)| in_turn(pool, scene.objects)));
+        }
+        let is_of_pool = |worker: &Worker| pools.iter().any(|(_, pool)| pool.has(worker));
+        let timed = loops_by_timer(&mut workers, is_of_pool);
         let causes = Causes::of(&workers);
-        let mut found = all_loops(timed, &workers, &causes);
+        let mut found = all_loops(timed, &workers, is_of_pool, &causes);
         let threads = workers.len();
-        for pool in pools {
-            let its = pool.loops();
-            if its.is_empty() && !probe.is_beside_messages {
-                out.notes.push(in_turn(&pool, scene.objects));
-            }
+        for (its, pool) in pools {
             found.extend(its.into_iter().map(|found| (workers.len(), found)));
             workers.push(pool.worker);
         }
@@ -164,14 +166,14 @@ impl System {
                 waits += life.waits;
                 longest = life.longest.or(longest);
                 system.workers.extend(life.worker);
-                places.add(pid, life.at_descriptors);
+                places.add(pid, *tid, bounds, life.timed);
             }
             if let Some(site) = longest {
                 let waits_for = names::of_site(site, pid, scene.until_ns, scene.objects);
                 system.waking.push(WakingThread { thread: *tid, wakes: waits, waits_for });
             }
         }
-        system.pools = places.pools();
+        system.pools = places.pools(kernel);
         // Which of two threads runs first differs between runs of a program, and the order gives those of one name their numbers.
         system.workers.sort_by_key(|worker| (worker.tid, worker.runs[0].start_ns));
         system.waking.sort_by_key(|waking| (std::cmp::Reverse(waking.wakes), waking.thread));
@@ -180,16 +182,15 @@ impl System {
 }
 
 /// Loops that have a timer, each with its worker. A timer that any thread of several serves is none's.
-fn loops_by_timer(workers: &mut [Worker], pools: &[Pool]) -> Vec<(usize, Found)> {
+fn loops_by_timer(workers: &mut [Worker], is_of_pool: impl Fn(&Worker) -> bool) -> Vec<(usize, Found)> {
     let of = |(at, worker): (usize, &mut Worker)| loops::by_timer(worker).into_iter().map(move |found| (at, found));
-    let has_own = |(_, worker): &(usize, &mut Worker)| !pools.iter().any(|pool| pool.has(worker));
-    workers.iter_mut().enumerate().filter(has_own).flat_map(of).collect()
+    workers.iter_mut().enumerate().filter(|(_, worker)| !is_of_pool(worker)).flat_map(of).collect()
 }
 
 fn in_turn(pool: &Pool, objects: &Objects) -> String {
     let tid = pool.worker.tid;
     format!(
-        "{} threads of {} serve its timers in turn (as {}), and no loop is found in that: loops of its other threads may be of its \
+        "{} threads of {} serve its timers in turn (as {}), and no loop was found in their waits: loops of its threads may be of its \
          runtime, not of its work.",
         pool.threads.len(),
         objects.process(tid),
@@ -198,13 +199,18 @@ fn in_turn(pool: &Pool, objects: &Objects) -> String {
 }
 
 /// With those that follow from them, or are steady; in order of the workers.
-fn all_loops(mut found: Vec<(usize, Found)>, workers: &[Worker], causes: &Causes) -> Vec<(usize, Found)> {
+fn all_loops(
+    mut found: Vec<(usize, Found)>,
+    workers: &[Worker],
+    is_of_pool: impl Fn(&Worker) -> bool,
+    causes: &Causes,
+) -> Vec<(usize, Found)> {
     let timed: HashSet<(u32, u32)> =
         found.iter().flat_map(|(worker, found)| found.runs.iter().map(|run| (*worker as u32, *run as u32))).collect();
     // A server that also looks after something now and then is a loop of what wakes it, too.
     let by_timer =
         |at: usize| found.iter().filter(|(of, _)| *of == at).map(|(_, found)| found.runs.len()).sum::<usize>();
-    let is_others = |at: usize| by_timer(at) < workers[at].runs.len() / loops::FEW;
+    let is_others = |at: usize| by_timer(at) < workers[at].runs.len() / loops::FEW && !is_of_pool(&workers[at]);
     let others: Vec<usize> = (0..workers.len()).filter(|at| is_others(*at)).collect();
     for at in others {
         let worker = &workers[at];

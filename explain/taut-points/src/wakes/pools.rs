@@ -1,21 +1,23 @@
 //! Threads of a process that wait at one descriptor for the timers of all, as those of Tokio and of Go: whichever waits serves the next
 //! one. None of them is a loop; together they are.
 
+use std::collections::BTreeMap;
+
 use foldhash::HashMap;
 
 use super::{
     found::Found,
     timers,
-    waits::Site,
+    waits::{Kernel, Site},
     worker::{self, Run, Worker},
 };
 
 /// A thread is one of them if timers ended so many of its waits there.
 const LEAST: usize = 10;
 
-/// What threads do between their waits at descriptors, by process and place.
+/// Waits at descriptors that timers ended, by process and place: in which life of which thread, and how many.
 #[derive(Default)]
-pub(super) struct Places(HashMap<(i32, Site), Vec<Run>>);
+pub(super) struct Places(HashMap<(i32, Site), Vec<(i32, (u64, u64), usize)>>);
 
 /// Threads that serve timers in turn.
 pub(super) struct Pool {
@@ -25,29 +27,36 @@ pub(super) struct Pool {
 }
 
 impl Places {
-    pub fn add(&mut self, pid: i32, runs: impl IntoIterator<Item = (Site, Run)>) {
-        runs.into_iter().for_each(|(site, run)| self.0.entry((pid, site)).or_default().push(run));
+    pub fn add(&mut self, pid: i32, tid: i32, bounds: (u64, u64), timed: HashMap<Site, usize>) {
+        timed.into_iter().for_each(|(site, n)| self.0.entry((pid, site)).or_default().push((tid, bounds, n)));
     }
 
     /// In order of their threads.
-    pub fn pools(self) -> Vec<Pool> {
-        let mut pools: Vec<Pool> = self.0.into_iter().filter_map(|((_, site), runs)| Pool::of(site, runs)).collect();
-        pools.sort_by_key(|pool| pool.worker.tid);
+    pub fn pools(self, kernel: Kernel<'_>) -> Vec<Pool> {
+        let of = |((_, site), lives): (_, Vec<_>)| Pool::of(site, lives, kernel);
+        let mut pools: Vec<Pool> = self.0.into_iter().filter_map(of).collect();
+        pools.sort_by_key(|pool| (pool.worker.tid, pool.worker.site.object));
         pools
     }
 }
 
 impl Pool {
-    fn of(site: Site, mut runs: Vec<Run>) -> Option<Pool> {
-        let mut served: HashMap<i32, usize> = HashMap::default();
-        let timed = runs.iter().filter(|run| worker::timer(run.waker).is_some());
-        timed.for_each(|run| *served.entry(run.tid).or_default() += 1);
-        let mut threads: Vec<i32> = served.iter().filter(|(_, n)| **n >= LEAST).map(|(tid, _)| *tid).collect();
-        threads.sort_unstable();
+    fn of(site: Site, lives: Vec<(i32, (u64, u64), usize)>, kernel: Kernel<'_>) -> Option<Pool> {
+        let mut served: BTreeMap<i32, usize> = BTreeMap::new();
+        lives.iter().for_each(|(tid, _, n)| *served.entry(*tid).or_default() += n);
+        let threads: Vec<i32> = served.iter().filter(|(_, n)| **n >= LEAST).map(|(tid, _)| *tid).collect();
         let tid = *threads.iter().max_by_key(|tid| (served[*tid], std::cmp::Reverse(**tid)))?;
+        if threads.len() < 2 {
+            return None;
+        }
+        let of = |(tid, bounds, _): &(i32, (u64, u64), usize)| {
+            let timeline = kernel.timelines.threads.get(tid)?;
+            Some(worker::at_descriptor(*tid, site, timeline, *bounds, kernel))
+        };
+        let mut runs: Vec<Run> = lives.iter().filter_map(of).flatten().collect();
         runs.sort_unstable_by_key(|run| (run.start_ns, run.tid));
         let worker = Worker { tid, site, runs: runs.into(), expiries: Vec::new() };
-        (threads.len() > 1).then_some(Pool { worker, threads })
+        Some(Pool { worker, threads })
     }
 
     /// Whether its timers end that thread's main waits.

@@ -118,8 +118,8 @@ pub(super) struct Life {
     /// Where it slept longest.
     pub longest: Option<Site>,
     pub worker: Option<Worker>,
-    /// From the ends of waits at descriptors that other threads may wait at, too, until its next waits.
-    pub at_descriptors: Vec<(Site, Run)>,
+    /// By descriptor that other threads may wait at, too: how many of its waits there timers ended.
+    pub timed: HashMap<Site, usize>,
 }
 
 /// Waits at one site.
@@ -162,13 +162,27 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
             runs: runs.into(),
         })
     });
-    Life { waits: waits.len() as u64, longest, worker, at_descriptors: at_descriptors(tid, timeline, &waits) }
+    let mut timed: HashMap<Site, usize> = HashMap::default();
+    for wait in waits.iter().filter(|wait| is_at_descriptor(wait) && timer(wait.waker).is_some()) {
+        *timed.entry(wait.site).or_default() += 1;
+    }
+    Life { waits: waits.len() as u64, longest, worker, timed }
 }
 
-fn at_descriptors(tid: i32, timeline: &Timeline, waits: &[Wait]) -> Vec<(Site, Run)> {
-    let is_one = |wait: &Wait| wait.site.kind() == Some(Call::Poll) && wait.site.object != 0;
-    let pairs = waits.windows(2).filter(|pair| is_one(&pair[0]));
-    let sites: Vec<Site> = pairs.clone().map(|pair| pair[0].site).collect();
+fn is_at_descriptor(wait: &Wait) -> bool {
+    wait.site.kind() == Some(Call::Poll) && wait.site.object != 0
+}
+
+/// From the ends of its waits at a descriptor, in a life of the thread, until its next waits anywhere.
+pub(super) fn at_descriptor(
+    tid: i32,
+    site: Site,
+    timeline: &Timeline,
+    bounds: (u64, u64),
+    kernel: Kernel<'_>,
+) -> Vec<Run> {
+    let waits = waits::of(tid, timeline, bounds, kernel);
+    let pairs = waits.windows(2).filter(|pair| pair[0].site == site);
     let from_ns = |wait: &Wait| wait.call.map_or(wait.blocked_ns, |call| timeline.calls[call].start_ns);
     let of = |pair: &[Wait]| Run {
         done_ns: from_ns(&pair[1]),
@@ -176,7 +190,7 @@ fn at_descriptors(tid: i32, timeline: &Timeline, waits: &[Wait]) -> Vec<(Site, R
     };
     let mut runs: Vec<Run> = pairs.map(of).collect();
     measure(&mut runs, timeline);
-    sites.into_iter().zip(runs).collect()
+    runs
 }
 
 /// Those from the first run's wait on, of timers that wake the thread at this site at least once: others are time-outs of what it does.

@@ -61,7 +61,7 @@ fn not_enough(tuned: &Tuned) -> String {
             let pairs = words::quantity(pairs as u64, "fresh pair");
             match interval {
                 Some([low, high]) => format!(
-                    "was under confirmation: over {pairs} of runs its change was {} to {}, which is not sure yet",
+                    "was under confirmation: over {pairs} of runs its change was {} to {}, an interval that is too wide",
                     percent(low),
                     percent(high)
                 ),
@@ -81,20 +81,17 @@ fn not_enough(tuned: &Tuned) -> String {
 
 /// The causes of the tail before, and what of them no setting changes.
 fn because(tuned: &Tuned) -> String {
-    let one = |of: &TailCause| match Cause::from_word(&of.cause) {
-        Some(cause) => format!("{} is {}", words::percent(of.tail_share), phrase(cause, &of.detail)),
-        None => format!("{} is {}", words::percent(of.tail_share), of.cause),
+    let one = |of: &TailCause| {
+        let what = Cause::from_word(&of.cause).map_or_else(|| of.cause.clone(), |cause| phrase(cause, &of.detail));
+        format!("{} {what}", words::percent(of.tail_share))
     };
-    let named: Vec<String> = tuned.causes.iter().take(CAUSES).map(one).collect();
+    let mut named: Vec<String> = tuned.causes.iter().take(CAUSES).map(one).collect();
     if named.is_empty() {
         return String::new();
     }
     let rest = 1.0 - tuned.causes.iter().take(CAUSES).map(|of| of.tail_share).sum::<f64>();
-    let rest = if rest >= 0.01 { format!(", {} others", words::percent(rest)) } else { String::new() };
-    let mut text = format!(
-        "Of the time by which the slowest messages exceed typical ones, as the program is, {}{rest}.",
-        named.join(", ")
-    );
+    named.extend((rest >= 0.01).then(|| format!("{} other causes", words::percent(rest))));
+    let mut text = format!("Excess of the tail without a remedy: {}.", named.join(", "));
     let is_of_program = |of: &&Within| of.share >= MOST && tuned.answer() != Answer::NothingHelps;
     if let Some(of) = tuned.within.first().filter(is_of_program) {
         text += &format!(" Most of it only the program can change: {}.", within(of));
@@ -104,24 +101,17 @@ fn because(tuned: &Tuned) -> String {
 
 /// What to run next.
 fn next(tuned: &Tuned) -> Option<String> {
-    let command = command(tuned);
     match (tuned.answer(), &tuned.folder) {
-        (Answer::Recommended, Some(folder)) => Some(format!("{}/{PREFIX} {command}", quoted(folder))),
-        (Answer::Recommended, None) => Some(format!("./{PREFIX} {command}")),
+        (Answer::Recommended, Some(folder)) => Some(format!("{}/{PREFIX} {}", quoted(folder), tuned.shell_command())),
+        (Answer::Recommended, None) => Some(format!("./{PREFIX} {}", tuned.shell_command())),
         (Answer::NotEnough, _) if tuned.is_restored => {
+            let minutes = tuned.needed_s.map(|s| ["--max-time".to_owned(), format!("{}m", (s / 60.0).ceil().max(1.0))]);
             let best = tuned.promising.iter().flat_map(|best| &best.set);
-            let only: String = best.map(|at| format!("--remedy {} ", tuned.name(&[*at]))).collect();
-            let minutes =
-                tuned.needed_s.map_or(String::new(), |s| format!("--max-time {}m ", (s / 60.0).ceil().max(1.0)));
-            Some(format!("taut tune {minutes}{only}-- {command}"))
+            let only = best.flat_map(|at| ["--remedy".to_owned(), tuned.name(&[*at])]);
+            Some(tuned.again(&minutes.into_iter().flatten().chain(only).collect::<Vec<_>>()))
         }
         _ => None,
     }
-}
-
-/// As a shell takes it.
-pub(super) fn command(tuned: &Tuned) -> String {
-    tuned.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// "1.24 ms → 210 µs (−83 %, interval −88 to −75 %)".
@@ -171,7 +161,7 @@ fn unused(tuned: &Tuned) -> String {
 
 /// "chain a → b of ./robot · 1,500 messages recorded first · 54 trials of 2.0 s · 120 s in all · seed 1".
 pub(super) fn about(tuned: &Tuned) -> Text {
-    let text = Text::from(format!("chain {} of ", tuned.chain)).code(command(tuned));
+    let text = Text::from(format!("chain {} of ", tuned.chain)).code(tuned.shell_command());
     let mut parts = vec![format!("{} recorded first", words::quantity(tuned.messages, "message"))];
     if !tuned.tried.is_empty() || tuned.is_out {
         let each = tuned.trial_s.map_or(String::new(), |s| format!(" of {s:.1} s"));

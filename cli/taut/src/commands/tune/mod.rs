@@ -105,6 +105,24 @@ pub struct Args {
     stay: bool,
 }
 
+impl Args {
+    /// What a further tuning needs, too: all that decides what is tuned, against what, and with what.
+    fn again(&self) -> Vec<String> {
+        let seconds = |of: &Duration| format!("{}ms", of.as_millis());
+        let path = |of: &PathBuf| of.display().to_string();
+        let one = |name: &str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
+        let options = [
+            one("--chain", self.chain.clone()),
+            one("--duration", self.duration.as_ref().map(seconds)),
+            one("--config", self.config.as_ref().map(path)),
+            one("--files", self.files.as_ref().map(path)),
+        ];
+        let protected = self.protect.iter().map(|what| ["--protect".to_owned(), what.clone()]);
+        let changes = self.allow_changes.then(|| "--allow-changes".to_owned());
+        options.into_iter().flatten().chain(protected).flatten().chain(changes).collect()
+    }
+}
+
 /// Tunes, or does what one of its processes does.
 pub fn run(args: &Args) -> Result<Done> {
     if let Some(file) = &args.launch {
@@ -245,6 +263,7 @@ fn tune(args: &Args) -> Result<Done> {
     let Candidates { remedies, left } = candidates(first.chain(), has_ros, &facts, &args.remedy);
     let mut tuned = first.described(args);
     tuned.seed = seed;
+    tuned.options = args.again();
     tuned.within = within(first.chain());
     tuned.left = left;
     if first.is_unknown() && args.remedy.is_empty() {
@@ -291,7 +310,7 @@ fn tune(args: &Args) -> Result<Done> {
     tuned.is_interrupted = end.signal.is_some();
     tuned.elapsed_s = began.elapsed().as_secs_f64();
     let info = &first.analysis.info;
-    let machine = format!("Measured on {}, Linux {}: {}", info.host, info.kernel, tuned.command.join(" "));
+    let machine = format!("Measured on {}, Linux {}: {}", info.host, info.kernel, tuned.shell_command());
     tuned.make_files(&[taut_report::tune_headline(&tuned), machine]);
     if let Some(folder) = &args.files {
         tuned.folder = Some(folder.shown());
