@@ -127,7 +127,7 @@ fn watcher(rules: &[ThreadRule]) -> String {
     let mut text =
         "family() {\n  echo \"$1\"\n  for child in $(cat /proc/\"$1\"/task/*/children 2> /dev/null); do\n".to_owned();
     text += "    (family \"$child\")\n  done\n}\n";
-    text += "# Threads appear as the program starts: look for 10 s. The first failure is said.\n";
+    text += "# Threads appear as the program starts: look for 10 s. The first failure is reported.\n";
     text += "( (\n  failed=\n  say() {\n    [ -n \"$failed\" ] || [ ! -e \"$task\" ] || ";
     text += &format!("echo \"{PREFIX}: $1: failed for thread $name; see CAP_SYS_NICE\" >&3\n    failed=1\n  }}\n");
     text += "  for look in $(seq 100); do\n    kill -0 $$ 2> /dev/null || exit 0\n";
