@@ -15,9 +15,16 @@ use super::{
 /// A thread is one of them if timers ended so many of its waits there.
 const LEAST: usize = 10;
 
-/// Waits at descriptors that timers ended, by process and place: in which life of which thread, and how many.
+/// Waits at descriptors that timers ended, by process and place.
 #[derive(Default)]
-pub(super) struct Places(HashMap<(i32, Site), Vec<(i32, (u64, u64), usize)>>);
+pub(super) struct Places(HashMap<(i32, Site), Vec<Served>>);
+
+/// In a life of a thread, so many.
+struct Served {
+    tid: i32,
+    bounds: (u64, u64),
+    waits: usize,
+}
 
 /// Threads that serve timers in turn.
 pub(super) struct Pool {
@@ -28,12 +35,14 @@ pub(super) struct Pool {
 
 impl Places {
     pub fn add(&mut self, pid: i32, tid: i32, bounds: (u64, u64), timed: HashMap<Site, usize>) {
-        timed.into_iter().for_each(|(site, n)| self.0.entry((pid, site)).or_default().push((tid, bounds, n)));
+        for (site, waits) in timed {
+            self.0.entry((pid, site)).or_default().push(Served { tid, bounds, waits });
+        }
     }
 
     /// In order of their threads.
     pub fn pools(self, kernel: Kernel<'_>) -> Vec<Pool> {
-        let of = |((_, site), lives): (_, Vec<_>)| Pool::of(site, lives, kernel);
+        let of = |((_, site), lives): ((i32, Site), Vec<Served>)| Pool::of(site, &lives, kernel);
         let mut pools: Vec<Pool> = self.0.into_iter().filter_map(of).collect();
         pools.sort_by_key(|pool| (pool.worker.tid, pool.worker.site.object));
         pools
@@ -41,17 +50,17 @@ impl Places {
 }
 
 impl Pool {
-    fn of(site: Site, lives: Vec<(i32, (u64, u64), usize)>, kernel: Kernel<'_>) -> Option<Pool> {
+    fn of(site: Site, lives: &[Served], kernel: Kernel<'_>) -> Option<Pool> {
         let mut served: BTreeMap<i32, usize> = BTreeMap::new();
-        lives.iter().for_each(|(tid, _, n)| *served.entry(*tid).or_default() += n);
+        lives.iter().for_each(|life| *served.entry(life.tid).or_default() += life.waits);
         let threads: Vec<i32> = served.iter().filter(|(_, n)| **n >= LEAST).map(|(tid, _)| *tid).collect();
         let tid = *threads.iter().max_by_key(|tid| (served[*tid], std::cmp::Reverse(**tid)))?;
         if threads.len() < 2 {
             return None;
         }
-        let of = |(tid, bounds, _): &(i32, (u64, u64), usize)| {
-            let timeline = kernel.timelines.threads.get(tid)?;
-            Some(worker::at_descriptor(*tid, site, timeline, *bounds, kernel))
+        let of = |life: &Served| {
+            let timeline = kernel.timelines.threads.get(&life.tid)?;
+            Some(worker::at_descriptor(life.tid, site, timeline, life.bounds, kernel))
         };
         let mut runs: Vec<Run> = lives.iter().filter_map(of).flatten().collect();
         runs.sort_unstable_by_key(|run| (run.start_ns, run.tid));
