@@ -34,6 +34,7 @@ static void *work(void *n) {
 }
 int main(int argc, char **argv) {
   alarm(900); /* A test that fails leaves no robot for ever. */
+  signal(SIGINT, SIG_DFL); /* In the background of a script it would be ignored. */
   signal(SIGHUP, reload);
   signal(SIGINT, SIG_DFL); // It is ignored where the tests run in the background of a shell.
   const uint64_t n = strtoull(argv[2], NULL, 10);
