@@ -109,7 +109,7 @@ impl Args {
     /// What a further tuning needs, too: all that decides what is tuned, against what, and with what.
     fn again(&self) -> Vec<String> {
         let seconds = |of: &Duration| format!("{}ms", of.as_millis());
-        let path = |of: &PathBuf| of.display().to_string();
+        let path = |of: &PathBuf| of.shown();
         let one = |name: &str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
         let options = [
             one("--chain", self.chain.clone()),
