@@ -221,7 +221,7 @@ def sees_table(results: dict) -> str:
 
 Computed, not replayed, from the noise of pairs of a program with itself. There is time for ({accuse[0]} to find and {confirm[0]} to
 confirm of native, {accuse[1]} and {confirm[1]} of teleop, at most 40 of each) pairs. *Found with 90 %* is the smallest change for the worse that a gate finds with a chance of
-9 in 10. `taut gate` prints this for every gate. Shares of messages are in ‰.
+9 in 10. Shares of messages are in ‰.
 
 {table(["system", "figure", "noise of a pair", "found with 90 %"], rows)}"""
 

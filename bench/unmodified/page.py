@@ -181,8 +181,7 @@ def page(of: Results, command: str) -> str:
         *throttled([kind.quota for kind in of.kinds if kind.quota]),
         "## A stamped robot without its stamps\n",
         "Recorded once, and analysed with its stamps and without them. For each stamped point whose thread taut finds as a "
-        "loop: how long after the start of the activation, which is the return of the wait, messages pass it. What a "
-        "Python thread does in between is to take the GIL and to run up to the stamp.\n",
+        "loop: how long after the start of the activation, which is the return of the wait, messages pass it.\n",
     ]
     for robot in of.robots:
         parts += [
