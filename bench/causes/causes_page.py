@@ -253,8 +253,8 @@ METHOD = """
 
 ## How it was measured
 
-**The loop.** It sends messages through `start` → `middle` → `end` at random moments, over a noisy background. Each has 2.9 to 3.1 ms of work, which is
-long beside what comes with an injection, such as the loop around 20 ms of system calls. About a third of the messages meet an injection at a random
+**The loop.** It sends messages through `start` → `middle` → `end` at random moments, over a noisy background. Each has 2.9 to 3.1 ms of work.
+About a third of the messages meet an injection at a random
 place, of 0.2 to 20 ms (log-uniform); the side that causes it logs its kind and length. The recording (`taut record --depth irq`) is explained
 (`taut explain --all --format json`), and joined with the log by message id.
 
@@ -266,6 +266,5 @@ log: the recorded session has nice −20, and messages are left out that waited 
 150 µs and a fifth of the injected time beyond the injection: {disturbed}.
 
 **Truth.** CPU time where the cause takes the CPU; the holder's or peer's own clock readings where the message waits; gaps in the loop's own clock
-readings for interrupts and throttling. Those of page faults and disk leave out the wait for the CPU. Of two peers asked in turn, the first runs on
-the messages' CPU: on the second's it would be preempted by that one before the wait, and both answers would be right.
+readings for interrupts and throttling. Those of page faults and disk leave out the wait for the CPU.
 """

@@ -128,7 +128,6 @@ def ends(found: Found) -> str:
             f"- **Unmerged hours.** At {short(hour_rate)} rows a second {BEARABLE_S // 60} minutes are {days:.1f} days of this fleet; a year would take "
             f"{found.hour_rows * HOURS_A_YEAR / hour_rate / 3600:.0f} hours. The number of files is a limit before that: {short(runs)} in a year. Merge every "
             "night, or put the same questions to a table of a ClickHouse server or Spark.",
-            "- **Memory.** The tables have what each question took, and the last one whether a limit for DuckDB lowers it.",
         ]
     )
 

@@ -155,7 +155,7 @@ fn power(plan: &Plan, gates: usize) -> Limit {
 fn spending(gates: usize) {
     println!("\n### Other plans\n");
     println!(
-        "{gates} gates a cell, one metric, normal noise: how often *worse*, and the mean number of pairs, both with confirmation. Errors are summed over looks, so each look costs power. Small levels at the first looks cost many pairs where a change is large, above all with many metrics, and find more where it is small."
+        "{gates} gates a cell, one metric, normal noise: how often *worse*, and the mean number of pairs, both with confirmation."
     );
     table(&["plan", "noise", "0 %", "+ 10 %", "+ 15 %", "+ 30 %"]);
     let plan = |spending, looks: &[usize]| Plan {

@@ -221,7 +221,7 @@ def sees_table(results: dict) -> str:
 
 Computed, not replayed, from the noise of pairs of a program with itself. There is time for ({accuse[0]} to find and {confirm[0]} to
 confirm of native, {accuse[1]} and {confirm[1]} of teleop, at most 40 of each) pairs. *Found with 90 %* is the smallest change for the worse that a gate finds with a chance of
-9 in 10. `taut gate` prints this for every gate. Shares of messages are in ‰.
+9 in 10. Shares of messages are in ‰.
 
 {table(["system", "figure", "noise of a pair", "found with 90 %"], rows)}"""
 
@@ -357,15 +357,12 @@ def how(results: dict) -> str:
   {cpu["kernel"].split()[0]}, Python {platform.python_version()}), under a random background load ({background(results)}).
 - **Replay.** The code that `taut gate` runs judges pairs drawn with replacement (a pair stays a pair). Each takes the time it took, and the gate
   has {results["gate_s"] / 60:.2g} minutes.
-- **Order.** Trials run in turns of three, a B, an A and a B of another kind: the A makes a pair with each, back to back with both. Turns come in
-  blocks of all kinds and both systems, in random order, so that chance decides whether A or B of a pair runs first. All programs of a turn get the
-  same seed, and so the same work. An earlier program leaves caches and files behind for the next one, as in a gate.
 - **Injection.** Work is injected as a count of steps, never as a time. In `native` each hop's work scatters by ± 10 % from message to message.
   `teleop` keeps its rates, its motion and its drops. Its validator does further steps of forward kinematics: {listed}.
 - **Size of a change.** It is measured without taut, under the same load: the program slows every second message, and takes the CPU time of
   the hop by the thread's own clock (CLOCK_THREAD_CPUTIME_ID). The table has the median run of three, and the extremes.
-- **Background.** Hogs on one core or all, bursts of some milliseconds, writing and syncing files, streaming through memory, rests.
-  The pairs of `hog` are pinned to one core, where B has a hog in addition."""
+- **Order.** [bench/gate](../../bench/gate/README.md) has it.
+- **Hog.** The pairs of `hog` are pinned to one core, where B has a hog in addition."""
 
 
 def background(results: dict) -> str:

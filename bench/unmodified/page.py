@@ -69,8 +69,7 @@ def page(of: Results, command: str) -> str:
     parts = [
         "# Proof: unmodified programs\n",
         f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit. How it is found: "
-        "[unmodified.md](../explanation/unmodified.md). The recordings are short, and the machine was shared: counts stand beside all "
-        "figures.\n",
+        "[unmodified.md](../explanation/unmodified.md).\n",
         "## Each cycle against cyclictest's own log\n",
         "`cyclictest -q -v -N`, 2000 cycles, recorded. *Difference*: taut's release latency less the printed one. The nth "
         "activation is held against the nth cycle, so that one too many or too few would show in all that follow. "
@@ -182,8 +181,7 @@ def page(of: Results, command: str) -> str:
         *throttled([kind.quota for kind in of.kinds if kind.quota]),
         "## A stamped robot without its stamps\n",
         "Recorded once, and analysed with its stamps and without them. For each stamped point whose thread taut finds as a "
-        "loop: how long after the start of the activation, which is the return of the wait, messages pass it. What a "
-        "Python thread does in between is to take the GIL and to run up to the stamp.\n",
+        "loop: how long after the start of the activation, which is the return of the wait, messages pass it.\n",
     ]
     for robot in of.robots:
         parts += [

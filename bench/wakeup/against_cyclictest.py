@@ -115,7 +115,7 @@ def section(found: dict[Setting, dict[str, Runs]], count: int, seconds: float) -
         f"{count} rounds of {seconds:g} s each: cyclictest, `taut wakeup`, cyclictest again, in an order that rotates. All have the same policy, "
         f"CPU {CPU}, 1 ms on CLOCK_MONOTONIC and locked memory; /dev/cpu_dma_latency is held at 0 by both or by neither. "
         "Stress: `stress-ng --cpu 2`. Compared is taut's *wakeups* series, which counts as cyclictest does. cyclictest runs in ns (`--nsecs`) for "
-        "FIFO. For OTHER its rows of 1 ns would end too early, so it runs in µs, and taut's figures are truncated to µs. "
+        "FIFO. For OTHER it runs in µs, and taut's figures are truncated to µs. "
         "A ratio is taut's figure over the geometric mean of cyclictest's two runs of the same round. "
         "*Itself* is the factor between those two runs, typical (median) and worst."
     )

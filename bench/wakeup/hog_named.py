@@ -28,7 +28,7 @@ def measure(taut: str, count: int, seconds: float) -> Section:
         "A program that takes the CPU is named",
         f"`hog.py` takes CPU {CPU} for 2 ms at random moments, SCHED_FIFO {PRIORITY}, and logs the times; `taut wakeup --policy fifo --priority "
         f"{PROBE_PRIORITY} --explain --record RUN --above 100us` runs on the same CPU, {len(verdicts)} recordings of {max(seconds, 5):g} s; `taut explain RUN --all --format json` has "
-        "the causes of every wake. The two are joined by time. A burst that overlaps a due time by more than 100 µs is a hit. It is named if a wake that it delayed has "
+        "the causes of every wake. A burst that overlaps a due time by more than 100 µs is a hit. It is named if a wake that it delayed has "
         "the hog, by name and process, as the largest part of its lateness.",
     )
     rows = [

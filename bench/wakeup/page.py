@@ -27,7 +27,7 @@ def page(sections: Sequence[Section], command: str, minutes: float) -> str:
         "Does `taut wakeup` measure what cyclictest and jHiccup measure, at what cost, and does it name a program that takes the CPU? "
         + held(checks),
         f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit. "
-        "The tools run in alternation, in an order that changes with each round. Every comparison is within a round, and the round is the "
+        "Every comparison is within a round, and the round is the "
         "unit. No round is left out, also if the whole machine stalled. Intervals are 90 %.",
         verdicts(checks),
     ]
