@@ -280,7 +280,9 @@ fn outcome(
         own.verdict == Verdict::Worse
     };
     let is_sure = |subject: Subject, finding: &Finding| {
-        let low = finding.figures.as_ref().and_then(|figures| figures.interval).map_or(0.0, |interval| interval.low);
+        // The fresh pairs that an accusation was held against may be too few for an interval: then its own says how much it is.
+        let low = [&finding.figures, &finding.accusation].into_iter().flatten().find_map(|of| of.interval);
+        let low = low.map_or(0.0, |interval| interval.low);
         match subject {
             _ if is_blind => false,
             Subject::Missed => missed_by_itself(),
@@ -303,6 +305,10 @@ fn outcome(
     let beside = startup.iter().any(Ballot::is_worse).then_some(Verdict::Worse);
     let failed = failures.is_worse.then_some(Verdict::Worse);
     let verdict = match Verdict::gravest(left) {
+        // What got worse together with the machine is not held against the program, and is no sign that nothing changed.
+        Some(Verdict::NoRelevantDifference | Verdict::Better) if ballots.iter().any(|ballot| ballot.excused) => {
+            Verdict::NotEnoughEvidence { more_pairs: None }
+        }
         Some(verdict) => verdict,
         None if ballots.is_empty() => because(judged.verdict),
         None => Verdict::NotEnoughEvidence { more_pairs: None },

@@ -78,6 +78,19 @@ fn a_program_that_got_worse_fails_behind_a_hog_too() {
     }
 }
 
+/// Five fresh pairs give a verdict and no interval; those before say that the work is three times as long, which no cold cache makes.
+#[test]
+fn few_fresh_pairs_leave_no_excuse_for_work_that_is_three_times_as_long() {
+    let both = Made { machine: (0.3, 2_000_000.0), ..with_work([4e4, 3e5, 6e4]) };
+    let mut random = rand::SeedableRng::seed_from_u64(2);
+    let outcome = changed(13, |_, _, b| *b = both.trial(&mut random)).outcome;
+    let accused: Vec<_> = outcome.ballots.iter().filter(|ballot| ballot.finding.verdict == Verdict::Worse).collect();
+    let interval = |ballot: &taut_gate::Ballot| ballot.finding.figures.as_ref().and_then(|figures| figures.interval);
+    assert!(outcome.fresh <= 5 && accused.iter().any(|ballot| interval(ballot).is_none()), "{accused:?}");
+    assert!(outcome.machine.as_ref().unwrap().is_worse);
+    assert_eq!((outcome.verdict, outcome.blamed), (Verdict::Worse, Some(1)));
+}
+
 #[test]
 fn missed_deadlines_are_the_programs_unless_the_machine_got_worse_with_them() {
     let deadline_ns = Some(300_000);
