@@ -369,9 +369,12 @@ mod tests {
         let rule = ThreadRule { threads: Threads::All, cpus: Some(vec![4095].into()), policy: None };
         let path = folder.path().join("tuned.sh");
         std::fs::write(&path, shell(&Plan { threads: vec![rule], ..Plan::default() }, "")).unwrap();
-        let said = Command::new("sh").arg(&path).args(["sh", "-c", "sleep 0.5; exit 7"]).output().unwrap();
-        let words = String::from_utf8_lossy(&said.stderr);
-        assert_eq!((said.status.code(), words.lines().count()), (Some(7), 1), "{words}");
+        let said = folder.path().join("said");
+        let mut shell = Command::new("sh");
+        shell.arg(&path).args(["sh", "-c", "until [ -s said ]; do :; done; exit 7"]).current_dir(folder.path());
+        let status = shell.stderr(std::fs::File::create(&said).unwrap()).status().unwrap();
+        let words = std::fs::read_to_string(&said).unwrap();
+        assert_eq!((status.code(), words.lines().count()), (Some(7), 1), "{words}");
         assert!(words.starts_with("tuned.sh: taskset -cp 4095: failed for thread "), "{words}");
     }
 
