@@ -49,15 +49,14 @@ fn measure(path: &Path) -> Result<serde_json::Value, Box<dyn std::error::Error>>
 
 /// Of every message from the first to the last point, in order of their start.
 fn times_us(sides: &Sides, of: fn(&Spent) -> u64) -> Vec<u64> {
-    sides.spent.chunks_exact(sides.hops.max(1)).map(|row| row.iter().map(of).sum::<u64>() / 1000).collect()
+    sides.messages().map(|row| row.iter().map(of).sum::<u64>() / 1000).collect()
 }
 
 /// When each message started, in µs after the first, and by hop what it spent there: all of it and the machine's part in µs, work in
 /// tenths of a µs.
 fn messages(sides: &Sides, trial: &Trial) -> serde_json::Value {
-    let of_hop = |hop: usize, of: fn(&Spent) -> u64| -> Vec<u64> {
-        sides.spent.chunks_exact(sides.hops.max(1)).map(|row| of(&row[hop])).collect()
-    };
+    let of_hop =
+        |hop: usize, of: fn(&Spent) -> u64| -> Vec<u64> { sides.messages().map(|row| of(&row[hop])).collect() };
     let hop = |(at, hop): (usize, &HopTimes)| {
         hop.times.work.p50.filter(|work_ns| *work_ns >= LEAST_WORK_NS)?;
         Some(serde_json::json!({

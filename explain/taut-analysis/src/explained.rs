@@ -412,6 +412,18 @@ pub struct Sides {
     pub is_blind: bool,
 }
 
+impl Sides {
+    /// Of each message, its hops in order.
+    pub fn messages(&self) -> impl Iterator<Item = &[Spent]> {
+        self.spent.chunks_exact(self.hops.max(1))
+    }
+
+    /// The whole way of each message.
+    pub fn totals_ns(&self) -> Vec<u64> {
+        self.messages().map(|hops| hops.iter().map(|hop| hop.total_ns).sum()).collect()
+    }
+}
+
 /// What one message spent in one hop; all 0 in a hop whose points it did not pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {

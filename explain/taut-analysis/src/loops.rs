@@ -17,6 +17,7 @@ use crate::{
 
 /// Two periods are the same within one of so many parts.
 const SAME_PERIOD: u64 = 100;
+
 /// The figures of all loops.
 #[expect(clippy::too_many_arguments, reason = "what is looked at, and what is looked with")]
 pub(crate) fn of<'a>(

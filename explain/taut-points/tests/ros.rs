@@ -31,11 +31,7 @@ impl Robot {
     /// The same with this topic.
     fn of(topic: &str) -> Robot {
         let mut robot = Robot { records: Vec::new() };
-        robot.object(CAMERA, RosObjectKind::Node, 1, 0, 0, "camera");
-        robot.object(CAMERA, RosObjectKind::Timer, 2, 0, 10 * MS, "");
-        robot.object(CAMERA, RosObjectKind::TimerNode, 2, 1, 0, "");
-        robot.object(CAMERA, RosObjectKind::TimerCallback, 3, 2, 0, "");
-        robot.object(CAMERA, RosObjectKind::Publisher, 4, 1, 1, topic);
+        robot.camera(CAMERA, "camera", topic);
         for n in 1..=100 {
             let at = n * 10 * MS;
             robot.events(
@@ -49,6 +45,15 @@ impl Robot {
             );
         }
         robot
+    }
+
+    /// A node whose timer of 10 ms has a publisher.
+    fn camera(&mut self, pid: i32, node: &str, topic: &str) {
+        self.object(pid, RosObjectKind::Node, 1, 0, 0, node);
+        self.object(pid, RosObjectKind::Timer, 2, 0, 10 * MS, "");
+        self.object(pid, RosObjectKind::TimerNode, 2, 1, 0, "");
+        self.object(pid, RosObjectKind::TimerCallback, 3, 2, 0, "");
+        self.object(pid, RosObjectKind::Publisher, 4, 1, 1, topic);
     }
 
     fn object(&mut self, pid: i32, kind: RosObjectKind, handle: u64, owner: u64, number: u64, name: &str) {
@@ -1200,11 +1205,7 @@ impl Robot {
     /// things after each; /planner takes its sets 1 ms later.
     fn fused(function: &str, rows: impl Fn(u64) -> Vec<Row>) -> Robot {
         let mut robot = Robot::new();
-        robot.object(4, RosObjectKind::Node, 1, 0, 0, "camera_right");
-        robot.object(4, RosObjectKind::Timer, 2, 0, 10 * MS, "");
-        robot.object(4, RosObjectKind::TimerNode, 2, 1, 0, "");
-        robot.object(4, RosObjectKind::TimerCallback, 3, 2, 0, "");
-        robot.object(4, RosObjectKind::Publisher, 4, 1, 1, "/right");
+        robot.camera(4, "camera_right", "/right");
         robot.object(2, RosObjectKind::Node, 1, 0, 0, "fusion");
         for (subscription, topic) in [(2, "/image"), (12, "/right")] {
             robot.object(2, RosObjectKind::Subscription, subscription, 1, 10, topic);
@@ -1397,11 +1398,7 @@ fn a_message_of_two_synchronisers_goes_on_with_the_sets_of_both() {
         ];
         [left, right, run(DEPTH, done, at + MS, [FILTERED, 2000 + n, 0], &inside)].concat()
     });
-    robot.object(5, RosObjectKind::Node, 1, 0, 0, "camera_depth");
-    robot.object(5, RosObjectKind::Timer, 2, 0, 10 * MS, "");
-    robot.object(5, RosObjectKind::TimerNode, 2, 1, 0, "");
-    robot.object(5, RosObjectKind::TimerCallback, 3, 2, 0, "");
-    robot.object(5, RosObjectKind::Publisher, 4, 1, 1, "/depth");
+    robot.camera(5, "camera_depth", "/depth");
     robot.object(2, RosObjectKind::Subscription, 22, 1, 10, "/depth");
     robot.object(2, RosObjectKind::SubscriptionCallback, DEPTH, 22, 0, "");
     robot.object(2, RosObjectKind::CallbackSymbol, DEPTH, 0, 0, "message_filters.Subscriber.callback");

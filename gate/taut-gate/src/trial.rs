@@ -268,12 +268,12 @@ impl Trial {
         let chain = chosen(name, analysis, wanted)?;
         let nothing = Sides::default();
         let sides = chain.explained.sides.as_ref().unwrap_or(&nothing);
-        let rows: Vec<&[taut_analysis::Spent]> = sides.spent.chunks_exact(sides.hops.max(1)).collect();
+        let rows: Vec<&[taut_analysis::Spent]> = sides.messages().collect();
         let n = rows.len();
         let way = |of: fn(&taut_analysis::Spent) -> u64| -> Vec<u64> {
             rows.iter().map(|row| row.iter().map(of).sum()).collect()
         };
-        let (total, own) = (way(|s| s.total_ns), way(|s| s.total_ns - s.machine_ns));
+        let (total, own) = (sides.totals_ns(), way(|s| s.total_ns - s.machine_ns));
         let info = &analysis.info;
         let outcomes = &chain.outcomes;
         let lost = outcomes.all_dropped() + outcomes.unexplained;
@@ -409,7 +409,7 @@ fn beyond(chain: &Chain, sides: &Sides, limit: &Limit) -> Option<[Bursts; 2]> {
     if chain.name != limit.chain || sides.hops == 0 {
         return None;
     }
-    let rows = || sides.spent.chunks_exact(sides.hops).map(|row| &row[hops.clone()]);
+    let rows = || sides.messages().map(|row| &row[hops.clone()]);
     let count = |of: fn(&taut_analysis::Spent) -> u64| {
         Bursts::of(rows().map(|row| row.iter().map(of).sum::<u64>() as f64 > most_ns))
     };

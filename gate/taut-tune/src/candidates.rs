@@ -372,7 +372,7 @@ impl Context<'_> {
         let sides = sides.ok_or(No::Silent)?;
         let [_] = &self.names[..] else { return Err(No::Silent) };
         let work = |row: &[taut_analysis::Spent]| row.iter().map(|spent| spent.work_ns).sum::<u64>();
-        let longest = sides.spent.chunks_exact(sides.hops).map(work).max().unwrap_or(0);
+        let longest = sides.messages().map(work).max().unwrap_or(0);
         let share = 2.0 * longest as f64 / period_ns.max(1) as f64;
         if share > BANDWIDTH_MAX || period_ns < 100_000 {
             return Err(No::Silent);

@@ -1104,14 +1104,12 @@ impl<'a> Flow<'a> {
             self.counts.several += u64::from(own.is_some());
             own.into_iter().for_each(|oldest| self.leave_filter(oldest));
         }
-        for partner in
-            system.partners[&callback].iter().filter(|of| system.publishes[**of as usize].contains(&publisher))
-        {
-            let Some(filter) = self.filters.get_mut(&(process, *partner)) else { continue };
+        for partner in system.partners_in(callback, publisher) {
+            let Some(filter) = self.filters.get_mut(&(process, partner)) else { continue };
             match (filter.waiting.pop_front(), filter.waiting.is_empty()) {
                 (Some(only), true) => {
-                    let rest = self.join(thread, *partner, only);
-                    self.filters.entry((process, *partner)).or_default().waiting.extend(rest);
+                    let rest = self.join(thread, partner, only);
+                    self.filters.entry((process, partner)).or_default().waiting.extend(rest);
                 }
                 (Some(oldest), false) => {
                     self.counts.several += 1;

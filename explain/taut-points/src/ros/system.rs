@@ -243,10 +243,15 @@ impl System {
         self.partners.entry(other).or_default().insert(one);
     }
 
+    /// The others whose messages are in the set that is complete when this callback publishes there.
+    pub fn partners_in(&self, callback: u32, publisher: u32) -> impl Iterator<Item = u32> {
+        let all = self.partners.get(&callback).into_iter().flatten().copied();
+        all.filter(move |one| self.publishes[*one as usize].contains(&publisher))
+    }
+
     /// Whether a set is complete when this callback publishes there.
     pub fn completes_set(&self, callback: u32, publisher: u32) -> bool {
-        let partners = self.partners.get(&callback);
-        partners.is_some_and(|all| all.iter().any(|one| self.publishes[*one as usize].contains(&publisher)))
+        self.partners_in(callback, publisher).next().is_some()
     }
 
     /// Whether that follows from a take for this callback.

@@ -108,12 +108,12 @@ pub struct Args {
 impl Args {
     /// What a further tuning needs, too: all that decides what is tuned, against what, and with what.
     fn again(&self) -> Vec<String> {
-        let seconds = |of: &Duration| format!("{}ms", of.as_millis());
+        let length = |of: &Duration| format!("{}ms", of.as_millis());
         let path = |of: &PathBuf| of.shown();
         let one = |name: &str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
         let options = [
             one("--chain", self.chain.clone()),
-            one("--duration", self.duration.as_ref().map(seconds)),
+            one("--duration", self.duration.as_ref().map(length)),
             one("--config", self.config.as_ref().map(path)),
             one("--files", self.files.as_ref().map(path)),
         ];

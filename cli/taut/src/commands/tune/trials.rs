@@ -605,9 +605,7 @@ fn overruns(analysis: &Analysis, chain: &str) -> Option<f64> {
 /// Of the messages that a trial judges, those of the start-up left out.
 fn latencies(analysis: &Analysis, chain: &str) -> Vec<u64> {
     let sides = analysis.chains.iter().find(|one| one.name == chain).and_then(|one| one.explained.sides.as_ref());
-    sides.map_or_else(Vec::new, |sides| {
-        sides.spent.chunks_exact(sides.hops.max(1)).map(|row| row.iter().map(|hop| hop.total_ns).sum()).collect()
-    })
+    sides.map_or_else(Vec::new, taut_analysis::Sides::totals_ns)
 }
 
 /// A trial's figure of the tail: its nearest rank, with enough messages beyond it.
