@@ -1,4 +1,4 @@
-"""Results as lines of a terminal and as `docs/proof/causes.md`."""
+"""Results as lines of a terminal, as `docs/proof/causes.md`, and in full as `bench/causes/results-causes.md`."""
 
 import os
 import platform
@@ -15,6 +15,7 @@ RIGHT, QUICK_RIGHT, TIME_NS, TIME_RATIO, UNKNOWN, WHAT_IF = 0.98, 0.9, 50_000, 0
 REMARKS = Path(__file__).with_name("remarks.txt")
 # In the lesser tiers, which are poor by nature.
 LESSER_MESSAGES = 400
+LANGUAGES = ("native", "python")
 
 
 def line(cell: dict) -> str:
@@ -100,23 +101,38 @@ def summary(cells: list[dict], quick: bool = False) -> str:
 
 
 def page(cells: list[dict], options) -> str:
-    title = TITLE.format(command=command(options), date=date.today(), machine=machine())
-    parts = [title, REMARKS.read_text(), "## Results\n"]
+    """What holds and what was missed."""
+    parts = [
+        TITLE.format(command=command(options), date=date.today(), machine=machine()),
+        REMARKS.read_text(),
+        "## Results\n",
+    ]
     parts.append(
         table(
             ["", "measured", "limit", ""],
             [[w, f, limit, "holds" if ok else "**missed**"] for w, f, limit, ok in checks(cells)],
         )
     )
+    parts.append("\nBy tier of kernel events: top cause right, `unknown` in the tail's time.\n")
+    tiers = tiers_of(cells)
+    rows = [[language, *totals([c for c in cells if c["language"] == language], tiers)] for language in LANGUAGES]
+    parts.append(table(["", *tiers], rows))
+    parts.append(HOW.format(disturbed=disturbed(cells)).rstrip())
+    return "\n".join(parts) + "\n"
+
+
+def figures(cells: list[dict], options) -> str:
+    """All of it."""
+    parts = [FIGURES.format(command=command(options), date=date.today())]
     parts.append(
         METHOD.format(
             messages=options.messages,
             rounds=options.rounds,
             lesser=LESSER_MESSAGES,
             disturbed=disturbed(cells),
-        ).rstrip()
+        ).strip()
     )
-    for language in ["native", "python"]:
+    for language in LANGUAGES:
         own = [cell for cell in cells if cell["language"] == language]
         parts.append(f"\n## {language.capitalize()}\n\nFull tier.\n")
         parts.append(kinds_table(own))
@@ -190,15 +206,23 @@ def confusion_table(cells: list[dict]) -> str:
     return table(["injected", "named as top cause, messages"], rows)
 
 
+def tiers_of(cells: list[dict]) -> list[str]:
+    return list(dict.fromkeys(tier for cell in cells for tier in cell["tiers"]))
+
+
+def totals(cells: list[dict], tiers: list[str]) -> list[str]:
+    of_tiers = [join([cell["tiers"][tier] for cell in cells if cell["tiers"]]) for tier in tiers]
+    return [f"{percent(right(r))}, {percent(unknown(r))}" for r in of_tiers]
+
+
 def tiers_table(cells: list[dict]) -> str:
-    tiers = list(dict.fromkeys(tier for cell in cells for tier in cell["tiers"]))
+    tiers = tiers_of(cells)
     rows = []
     for cell in cells:
         if not cell["impossible"]:
             results = [cell["tiers"][tier] for tier in tiers]
             rows.append([f"`{cell['kind']}`", *(f"{percent(right(r))}, {percent(unknown(r))}" for r in results)])
-    totals = [join([cell["tiers"][tier] for cell in cells if cell["tiers"]]) for tier in tiers]
-    rows.append(["all", *(f"{percent(right(r))}, {percent(unknown(r))}" for r in totals)])
+    rows.append(["all", *totals(cells, tiers)])
     return table(["kind", *tiers], rows)
 
 
@@ -239,9 +263,22 @@ def machine() -> str:
 
 TITLE = """# Injected causes, and what taut names
 
-Does `taut explain` name the cause that delayed a message, and its time? Known causes were injected into a loop's messages; the recordings were explained
-without the injections' logs, and the two were joined by message. Made by `{command}` on {date}: {machine}. Do not edit.
-[How causes are found](../reference/causes.md).
+Does `taut explain` name the cause that delayed a message, and its time? Known causes were injected into a loop's messages and logged.
+
+Made by `{command}` on {date}:
+{machine}. Do not edit.
+All figures: [results](../../bench/causes/results-causes.md). [How causes are found](../reference/causes.md).
+"""
+
+HOW = """
+Messages that other programs kept from the CPU are left out: {disturbed}.
+[How it was measured](../../bench/causes/results-causes.md#how-it-was-measured).
+"""
+
+FIGURES = """# Injected causes: results
+
+Made by `{command}` on {date}. Do not edit.
+[The page](../../docs/proof/causes.md) has the limits.
 """
 
 METHOD = """

@@ -4,7 +4,7 @@ quota, a competitor of a program that chrt made idle, a file lock that another p
 each program's late activations must be that cause, and where another process is behind it, it must be named.
 
 Needs root and what `make setup` leaves in .venv; redis-server, mosquitto, mosquitto-clients, jackd2, rt-tests from Debian. Writes
-docs/proof/foreign.md with --page."""
+docs/proof/foreign.md with --page, bench/causes/results-foreign.md with --figures."""
 
 import argparse
 import contextlib
@@ -122,6 +122,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases that hold this word")
     parser.add_argument("--results", type=Path, help="append the results here, a JSON line a case")
     parser.add_argument("--page", type=Path, help="write what --results holds as a page here, and record nothing")
+    parser.add_argument("--figures", type=Path, help="with --page: write all figures of --results here")
     parser.add_argument("--beside", default="nothing else", help="with --page: what the machine did meanwhile")
     parser.add_argument("--keep", type=Path, help="keep the recordings here; those that are here are explained again")
     parser.add_argument("--taut", default=str(ROOT / ".venv/bin/taut"))
@@ -134,6 +135,8 @@ def main() -> None:
     if options.page:
         results = [json.loads(line) for line in options.results.read_text().splitlines()]
         options.page.write_text(page(results, options.beside))
+        if options.figures:
+            options.figures.write_text(figures(results))
         return
     if os.geteuid() != 0:
         parser.error("needs root: real-time priority, cgroups and the full tier")
@@ -375,15 +378,33 @@ def line(result: dict) -> str:
 
 
 def page(results: list[dict], beside: str) -> str:
-    right = sum(result["is_right"] for result in results)
+    """What was named and what was not."""
     programs = list(dict.fromkeys(result["program"] for result in results))
     out = "# External causes in unmodified programs\n\n"
     out += "Does `taut explain` name a cause outside the program, without stamps in it?\n"
-    out += f"In {right} of {len(results)} cases, of {len(programs)} programs: {', '.join(programs)}.\n\n"
-    out += f"Made by `bench/causes/foreign.py` on {date.today()}: {machine()}, beside {beside}.\n"
-    out += f"Each program is recorded for {SECONDS:.0f} s without stamps, and the cause is put in after a second or two; *pipe* is there from the start. MuJoCo and moteus run "
-    out += "loops of this benchmark, the others their own programs. No limit was set. *Share*: of the excess "
-    out += "of its late activations, the part of the cause's words; a process that is behind the cause must be named, too.\n\n"
+    out += f"In {sum(result['is_right'] for result in results)} of {len(results)} cases. No limit was set.\n"
+    out += "All figures: [results](../../bench/causes/results-foreign.md).\n\n"
+    out += f"Made by `bench/causes/foreign.py` on {date.today()}: {machine()},\nbeside {beside}.\n\n"
+    out += "| program | named | not named |\n|---|--:|---|\n"
+    for program in programs:
+        of_it = [result for result in results if result["program"] == program]
+        missed = [
+            result["cause"] + ("" if result["loop"] else ": no loop found")
+            for result in of_it
+            if not result["is_right"]
+        ]
+        out += f"| {program} | {len(of_it) - len(missed)} of {len(of_it)} | {'; '.join(missed)} |\n"
+    out += f"\nEach program is recorded for {SECONDS:.0f} s, and a [cause](../../bench/causes/results-foreign.md) is put in after a second or two (*pipe* from the start).\n"
+    out += "MuJoCo and moteus run loops of this benchmark. Named: a right word has the largest share of the excess of the late activations, and a process\n"
+    out += "behind the cause is named, too.\n"
+    return out
+
+
+def figures(results: list[dict]) -> str:
+    """All of it."""
+    out = "# External causes in unmodified programs: results\n\n"
+    out += f"Made by `bench/causes/foreign.py` on {date.today()}. Do not edit.\n"
+    out += "[The page](../../docs/proof/foreign.md) has what is named. *Share*: of the excess of the late activations, the part of the cause's words.\n\n"
     out += "| cause | what is done | words that are right |\n|---|---|---|\n"
     for cause, (words, party) in CAUSES.items():
         by = f", by `{party}`" if party else ""

@@ -22,6 +22,7 @@ from pathlib import Path
 from time import monotonic_ns, thread_time_ns
 
 import taut
+from score import LEAST_NS
 
 GAP_NS = 4_000
 BASE_WORK_NS = 2_900_000, 3_100_000
@@ -128,6 +129,11 @@ def message(id: int, planned: list, kinds: list["Kind"], chance: random.Random, 
             "measured_ns": max(kind.settle(), 0),
         }
         for kind, place, ns in planned
+    ]
+    injections += [
+        {"kind": "work", "cause": "cpu", "detail": "", "place": place, "planned_ns": 0, "measured_ns": kind.worked_ns}
+        for kind, place, _ in planned
+        if kind.worked_ns >= LEAST_NS
     ]
     # In the usual work nothing is injected: what was taken from it was taken by others.
     gaps_ns = sum(stretch.stolen_ns for stretch in work)
@@ -286,6 +292,8 @@ class Kind:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.taken_ns = 0
+        # What the message computed until it happened: an injection of its own.
+        self.worked_ns = 0
         # Processes whose waiting for the CPU is a part of the message.
         self.helpers: list[int] = []
 
@@ -567,9 +575,9 @@ static int64_t now(void) {
     return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* Computes until *word is set, 5 ms at the most; returns when that was. */
+/* Computes until *word is set, 100 ms at the most; returns when that was. A thread that sets it later holds the GIL in another message. */
 int64_t spin_until(volatile int32_t *word) {
-    int64_t limit = now() + 5000000;
+    int64_t limit = now() + 100000000;
     while (!*word && now() < limit) {}
     return now();
 }
@@ -633,9 +641,11 @@ class Gil(Kind):
     def strike(self, ns: int) -> None:
         self.order_ns, self.released_ns.value = ns, 0
         self.taken.value = self.over.value = 0
-        # Without the GIL until the other one has it.
+        # Without the GIL until the other one has it: that may have to wait for its CPU.
         self.unpark(ctypes.byref(self.bell))
+        rung_ns = monotonic_ns()
         self.asked_ns = self.spin_until(ctypes.byref(self.taken))
+        self.worked_ns = self.asked_ns - rung_ns
         # Here again with the GIL. What the other did last, it did before it lost it.
         self.taken_ns = self.released_ns.value - self.asked_ns
         self.over.value = 1

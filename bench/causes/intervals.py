@@ -5,7 +5,7 @@ Each case of open.py is recorded once with its cause and twice without it. The t
 much is also between a prediction and a run. Cases are split by their number in open.py's list: of three in a row the second calibrates
 `OTHER_RUN` (explain/taut-analysis/src/predictions.rs), and the others confirm it.
 
-Needs what open.py needs. Prints the tables of docs/proof/intervals.md."""
+Needs what open.py needs. Prints the tables of bench/causes/results-intervals.md."""
 
 import argparse
 import contextlib

@@ -40,3 +40,18 @@ def test_stages_take_turns_on_their_cpu() -> None:
     # The second message comes while the first one's stage runs: that goes on, and the next stage has both afterwards.
     log = [Logged(due_ns, due_ns, due_ns + 200, 200) for due_ns in (0, 50, 1000)]
     assert open_loops.replayed(log, 2) == [300, 350, 200]
+
+
+def test_a_tail_that_the_log_does_not_make_is_not_known() -> None:
+    case = open_loops.Case("c++", "semaphore", 0.4, "periodic")
+    put_in = [
+        open_loops.Logged(m.due_ns, m.taken_ns, m.done_ns, m.usual_ns, 90_000 * (at % 40 == 10))
+        for at, m in enumerate(every(100_000, 40_000, {at: 90_000 for at in range(10, 400, 40)}, 400))
+    ]
+    off = every(100_000, 40_000, {}, 400)
+    assert open_loops.replayed(put_in, 1, with_cause=True) == [message.total_ns for message in put_in]
+    assert open_loops.knows_tail(put_in, off, case)
+    # Another program had the CPU, in the one run or in the other; nothing that is predicted need show it.
+    taken = every(100_000, 40_000, {at: 500_000 for at in range(10, 400, 40)}, 400)
+    assert not open_loops.knows_tail(taken, off, case)
+    assert not open_loops.knows_tail(put_in, taken, case)

@@ -73,13 +73,12 @@ def page(folder: Path, rounds: int, both: int, alone: int, large: int) -> tuple[
     memory = "kept" if peak <= PROMISED_MIB else "missed"
     text = f"""# Speed of trace imports
 
-`taut import ctf` is {ratio:.0f} times as fast as Python's way on the same trace ({min(ratios):.0f} to {max(ratios):.0f} in the {len(ratios)} pairs). Limit {PROMISED_RATIO}: **{verdict}**. {large >> 20} MiB took at most {peak:.0f} MiB of
-memory. Limit {PROMISED_MIB} for 1 GiB: **{memory}**.
+`taut import ctf` is {ratio:.0f} times as fast as Python's way on the same trace ({min(ratios):.0f} to {max(ratios):.0f} in the {len(ratios)} pairs). Limit {PROMISED_RATIO}: **{verdict}**.
+{large >> 20} MiB took at most {peak:.0f} MiB of memory. Limit {PROMISED_MIB} for 1 GiB: **{memory}**.
 
-Made by `bench/ctf/run` on {date.today()} with the trace of ROS 2 in the tests, multiplied (`bench/ctf/multiply.py`: the same events
-repeatedly, each time later, on as many streams). Two programs read it in alternation. `taut import ctf` leaves a recording with all chains.
-`bench/ctf/with_bt2.py` makes a dict of each event and data frames of those, as tracetools_analysis and CARET do before they look for
-chains. Wall time of the whole process, median of the rounds (least to most).
+Made by `bench/ctf/run` on {date.today()} with the trace of ROS 2 in the tests, multiplied; both programs read it in alternation.
+`taut import ctf` leaves a recording with all chains. `bench/ctf/with_bt2.py` makes a dict of each event and data frames of those, as
+tracetools_analysis and CARET do first. Wall time of the process, median of the rounds (least to most).
 
 | way | events | rounds | seconds | events a second | peak memory, MiB |
 |---|---|---|---|---|---|
@@ -96,9 +95,9 @@ def row(way: str, runs: list[Run], events: int) -> str:
         return middle if len(values) == 1 else f"{middle} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
 
     seconds = [run.seconds for run in runs]
-    rates = [events / run.seconds for run in runs]
+    rate = statistics.median(events / run.seconds for run in runs)
     peaks = [run.peak_mib for run in runs]
-    return f"| {way} | {events:,} | {len(runs)} | {spread(seconds, 2)} | {spread(rates, 0)} | {spread(peaks, 0)} |"
+    return f"| {way} | {events:,} | {len(runs)} | {spread(seconds, 2)} | {rate:,.0f} | {statistics.median(peaks):.0f} |"
 
 
 def imported(trace: Path, folder: Path) -> Run:

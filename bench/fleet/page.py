@@ -1,4 +1,4 @@
-"""What `bench/fleet/run` found, as docs/proof/fleet.md."""
+"""What `bench/fleet/run` found: docs/proof/fleet.md has the ends, bench/fleet/results.md all figures."""
 
 import os
 import platform
@@ -46,24 +46,50 @@ class Found:
     stopped: str = ""
 
 
-def written(found: Found, quick: bool, took_s: float) -> str:
+def made_by(quick: bool, took_s: float) -> str:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    return (
+        f"Made by `bench/fleet/run{' --quick' if quick else ''}` in {took_s / 60:.0f} min on {os.cpu_count()} CPUs and {memory:.0f} GB, "
+        f"DuckDB {duckdb.__version__}, Python {platform.python_version()}."
+    )
+
+
+QUICK = "**This is the quick form, with few robots and weeks: it does not show a fleet's size.**"
+
+
+def written(found: Found, quick: bool, took_s: float) -> str:
+    """The page."""
+    weeks = max(found.weeks_asked)
+    rows = [[name, str(asked)] for name, asked in found.weeks_asked[weeks].items()]
+    lines = [
+        "# How large a fleet one machine can serve",
+        f"{made_by(quick, took_s)} All figures: [results](../../bench/fleet/results.md).",
+        *([QUICK] if quick else []),
+        ends(found),
+        f"The fleet: {found.robots:,} robots with one chain of four hops at 100 Hz, a result of each hour added for a year: "
+        f"{found.robots * HOURS_A_YEAR / 1e6:.1f} million runs. DuckDB makes them; they are not recorded. A year of hours is "
+        f"extrapolated from {counted(found.hours, 'hour')} of all robots.",
+        table([f"{counted(weeks, 'merged week')}, {short(found.week_rows * weeks)} rows", "time, memory"], rows),
+        f"`taut fleet merge` of a day of hours of some robots ({found.merge_rows / 1e6:.1f} million rows) took {found.merge}.",
+    ]
+    return "\n\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def results(found: Found, quick: bool, took_s: float) -> str:
+    """All figures."""
     a_run = found.hour_rows / found.robots
     hours = counted(found.hours, "hour")
     lines = [
-        "# How large a fleet one machine can serve",
-        f"Made by `bench/fleet/run{' --quick' if quick else ''}` in {took_s / 60:.0f} min on {os.cpu_count()} CPUs and {memory:.0f} GB, "
-        f"DuckDB {duckdb.__version__}, Python {platform.python_version()}. Each question is asked once, in a fresh process, Python's start included. "
-        "Recently written files may still be in the system's memory.",
+        "# Figures of how large a fleet one machine can serve",
+        f"{made_by(quick, took_s)} Do not edit. The page: [how large a fleet](../../docs/proof/fleet.md). Each question is asked once, in a fresh "
+        "process, Python's start included. Recently written files may still be in the system's memory.",
     ]
     if quick:
-        lines.append("**This is the quick form, with few robots and weeks: it does not show a fleet's size.**")
+        lines.append(QUICK)
     lines += [
         f"The fleet: {found.robots:,} robots with one chain of four hops at 100 Hz. Every hour's result is added, for a year: "
         f"{found.robots * HOURS_A_YEAR / 1e6:.1f} million runs. DuckDB makes them (`bench/fleet/made.py`); they are not recorded. An hour fills "
         f"{a_run:.0f} buckets in {len(made.PLACES)} places (the whole chain, hops, their causes). Robots change to revision v2 one after another in the first two months.",
-        "## Where the embedded engine ends",
-        ends(found),
         "## Size",
         sizes(found, a_run),
         f"A year of hours exceeds this machine's disk. It is extrapolated from {hours} of all robots, and the year of weeks from "
@@ -123,11 +149,9 @@ def ends(found: Found) -> str:
     return "\n".join(
         [
             f"- **Merged weeks.** A report reads {short(rate)} rows a second here: a year of {found.robots:,} robots takes {year_s:.0f} s and "
-            f"{short(found.week_bytes * WEEKS_A_YEAR)}B of disk (extrapolated from {weeks} weeks). Both grow with robots times weeks. "
-            f"{BEARABLE_S // 60} minutes are enough for {BEARABLE_S / year_s:.1f} such fleets or years.",
-            f"- **Unmerged hours.** At {short(hour_rate)} rows a second {BEARABLE_S // 60} minutes are {days:.1f} days of this fleet; a year would take "
-            f"{found.hour_rows * HOURS_A_YEAR / hour_rate / 3600:.0f} hours. The number of files is a limit before that: {short(runs)} in a year. Merge every "
-            "night, or put the same questions to a table of a ClickHouse server or Spark.",
+            f"{short(found.week_bytes * WEEKS_A_YEAR)}B of disk (extrapolated from {weeks} weeks). Both grow with robots times weeks.",
+            f"- **Unmerged hours.** At {short(hour_rate)} rows a second a report reads {days:.1f} days of this fleet in {BEARABLE_S // 60} minutes; a year would take "
+            f"{found.hour_rows * HOURS_A_YEAR / hour_rate / 3600:.0f} hours. The number of files is a limit before that: {short(runs)} in a year. Merge every night.",
         ]
     )
 

@@ -75,38 +75,68 @@ def summary(results: dict) -> str:
 
 
 def page(results: dict) -> str:
-    parts = [head(results), limit_table(results), gate_table(results), sees_table(results), peer_table(results)]
-    parts += [hypothesis(results), noise_table(results), costs(results), how(results)]
+    """What holds and what was missed: docs/proof/gate.md."""
+    return "\n\n".join([head(results), limit_table(results), tails(results), how(results)]) + "\n"
+
+
+def figures(results: dict) -> str:
+    """All of it: bench/gate/results.md."""
+    parts = [figures_head(results), gate_table(results), sees_table(results), peer_table(results)]
+    parts += [hypothesis(results), noise_table(results), costs(results), how_in_full(results)]
     return "\n\n".join(parts) + "\n"
 
 
 def head(results: dict) -> str:
-    settings = f" Settings: `{results['settings']}`." if results["settings"] else ""
     return f"""# Error rates of the gate
 
-How often does `taut gate` call an unchanged program worse, and how often does it find a real change? {results["gates"]} gates of each kind were
-replayed over recorded pairs of two systems ([how](#how)). Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. [The statistics](../explanation/statistics.md).{settings}
+How often does `taut gate` call an unchanged program worse, and how often does it find a change? {results["gates"]} gates of each kind were replayed over
+recorded pairs of two systems. Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. All figures:
+[results](../../bench/gate/results.md). [The statistics](../explanation/statistics.md).{settings(results)}
 
-| system | |
-|---|---|
-| native | four pieces of work on four threads of two processes, 250 Hz, trials of {SECONDS["native"]} s |
-| teleop | [the teleoperation workload](../../workloads/teleop/README.md) as shipped, 50 Hz, trials of {SECONDS["teleop"]} s |
+- *native*: four pieces of work on four threads of two processes, 250 Hz, trials of {SECONDS["native"]} s.
+- *teleop*: [the teleoperation workload](../../workloads/teleop/README.md) as shipped, 50 Hz, trials of {SECONDS["teleop"]} s."""
+
+
+def figures_head(results: dict) -> str:
+    return f"""# Error rates of the gate: results
+
+Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. [The page](../../docs/proof/gate.md) has the limits.{settings(results)}
 
 One hop is slowed: `{SLOWED["native"]}`, and the validation, `{SLOWED["teleop"]}`."""
 
 
+def settings(results: dict) -> str:
+    return f" Settings: `{results['settings']}`." if results["settings"] else ""
+
+
 def limit_table(results: dict) -> str:
-    rows = [
-        [one.what, rate(one.hits, one.of), f"{'≥' if one.at_least else '≤'} {100 * one.limit:.0f} %", verdict(one)]
-        for one in limits(results)
+    every = limits(results)
+    rows: dict[str, list[str]] = {}
+    for one in every:
+        what = one.what.split(": ", 1)[1]
+        row = rows.setdefault(what, [what, f"{'≥' if one.at_least else '≤'} {100 * one.limit:.0f} %"])
+        row.append(rate(one.hits, one.of) + ("" if one.holds else ": **missed**"))
+    of_hog = [np.mean([gate["machine_is_worse"] for gate in results["replayed"][s]["hog"]]) for s in SYSTEMS]
+    return f"""## Limits
+
+{sum(one.holds for one in every)} of {len(every)} hold. B is *slower* by work in one hop; in *tail* {MEANS["tail"]}.
+
+{table(["", "limit", *SYSTEMS], list(rows.values()))}
+
+Brackets are 95 % bounds (Clopper–Pearson) for independent gates; gates share pairs, so their rates are less certain. *Only the machine
+was*: {MEANS["hog"]}. The gates reported then that the machine was worse in {" and ".join(map(percent, of_hog))}."""
+
+
+def tails(results: dict) -> str:
+    words = [
+        f"{system}, {says} {word if word != 'refuted' else '**refuted**'}"
+        for system in SYSTEMS
+        for side, says in (("own", "own time"), ("work", "work"))
+        for word in [results["hypothesis"][system].word(side)]
     ]
-    held = sum(one.holds for one in limits(results))
-    text = f"{held} of {len(rows)} hold. Brackets are 95 % bounds (Clopper–Pearson) for independent gates; gates share pairs, so their rates are less certain."
-    return f"## Limits\n\n{text}\n\n" + table(["", "measured", "limit", ""], rows)
-
-
-def verdict(limit: Limit) -> str:
-    return "holds" if limit.holds else "**missed**"
+    return f"""Does p99 without the machine's part vary no more than p50? {"; ".join(words)}
+([noise](../../bench/gate/results.md#does-own-time-vary-less-in-the-tail)). [Common methods](../../bench/gate/results.md#common-methods) judged
+the same draws."""
 
 
 VERDICTS = {
@@ -347,21 +377,30 @@ def told(reasons: list[str]) -> str:
 
 
 def how(results: dict) -> str:
-    steps = results["calibration"]["steps"]
-    listed = ", ".join(f"{count:.1f} for {kind}" for kind, count in steps.items())
+    return f"{recording(results)}. [How](../../bench/gate/results.md#how)."
+
+
+def recording(results: dict) -> str:
     pairs = sum(len(kind) for system in results["pairs"].values() for kind in system.values())
     cpu = next(iter(results["pairs"]["native"]["same"]))["a"]["trial"]["host"]
+    return f"""{pairs} pairs of trials were recorded in {results["minutes"]:.0f} minutes on one machine ({cpu["cpu"]}, {cpu["cpus"]} CPUs, kernel
+{cpu["kernel"].split()[0]}, Python {platform.python_version()}), under a random background load"""
+
+
+def how_in_full(results: dict) -> str:
+    steps = results["calibration"]["steps"]
+    listed = ", ".join(f"{count:.1f} for {kind}" for kind, count in steps.items())
+    recorded = recording(results).replace("\n", "\n  ")
     return f"""## How
 
-- **Recording.** {pairs} pairs of trials were recorded in {results["minutes"]:.0f} minutes on one machine ({cpu["cpu"]}, {cpu["cpus"]} CPUs, kernel
-  {cpu["kernel"].split()[0]}, Python {platform.python_version()}), under a random background load ({background(results)}).
+- **Recording.** {recorded} ({background(results)}).
 - **Replay.** The code that `taut gate` runs judges pairs drawn with replacement (a pair stays a pair). Each takes the time it took, and the gate
   has {results["gate_s"] / 60:.2g} minutes.
 - **Injection.** Work is injected as a count of steps, never as a time. In `native` each hop's work scatters by ± 10 % from message to message.
   `teleop` keeps its rates, its motion and its drops. Its validator does further steps of forward kinematics: {listed}.
 - **Size of a change.** It is measured without taut, under the same load: the program slows every second message, and takes the CPU time of
   the hop by the thread's own clock (CLOCK_THREAD_CPUTIME_ID). The table has the median run of three, and the extremes.
-- **Order.** [bench/gate](../../bench/gate/README.md) has it.
+- **Order.** [bench/gate](README.md) has it.
 - **Hog.** The pairs of `hog` are pinned to one core, where B has a hog in addition."""
 
 
@@ -379,7 +418,7 @@ def rate(hits: int, of: int) -> str:
     if not of:
         return "none"
     low, high = stats.binomtest(hits, of).proportion_ci(0.95, "exact")
-    return f"{100 * hits / of:.1f} % ({100 * low:.1f}–{100 * high:.1f}), {hits} of {of}"
+    return f"{hits} of {of} ({100 * low:.1f}–{100 * high:.1f} %)"
 
 
 def percent(share: float) -> str:

@@ -1,4 +1,5 @@
-"""Does the gate hold what it says? Collects real trials, replays gates over them, and writes the page."""
+"""Does the gate hold what it says? Collects real trials, replays gates over them, and writes docs/proof/gate.md and
+bench/gate/results.md."""
 
 import argparse
 import json
@@ -18,8 +19,7 @@ from plan import KINDS, SYSTEMS
 
 MINUTES, GATES, GATE_S = 36.0, 320, 180.0
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taut/gate-proof"
-PAGE, LINKING = ROOT / "docs/proof/gate.md", ROOT / "docs/reference/gate.md"
-LINKED = ("is a page of its own", "is [a page of its own](gate.md)")
+PAGE, FIGURES = ROOT / "docs/proof/gate.md", ROOT / "bench/gate/results.md"
 
 
 def main() -> int:
@@ -40,13 +40,12 @@ def main() -> int:
     print("bench/gate: judging", file=sys.stderr)
     results = judge(options, collection, turns)
     results["judged_s"] = time.monotonic() - began
-    text = page.page(results)
     if options.is_proof:
-        PAGE.write_text(text)
-        LINKING.write_text(LINKING.read_text().replace(*LINKED))
-        print(f"bench/gate: wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
+        PAGE.write_text(page.page(results))
+        FIGURES.write_text(page.figures(results))
+        print(f"bench/gate: wrote {PAGE.relative_to(ROOT)} and {FIGURES.relative_to(ROOT)}", file=sys.stderr)
     else:
-        print(text)
+        print(page.page(results), page.figures(results), sep="\n")
     print(page.summary(results), file=sys.stderr)
     return 0 if page.holds(results) else 1
 

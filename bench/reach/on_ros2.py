@@ -1,4 +1,4 @@
-"""The section of the page that is about ROS 2 itself: the same experiments on real nodes. `run --ros2` makes it; nothing else of the page changes."""
+"""The sections of page and results that are about ROS 2 itself: the same experiments on real nodes. `run --ros2` makes them; nothing else changes."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,25 @@ def section(results: dict, command: str, remark: str) -> str:
     return "\n".join(part.strip("\n") + "\n" for part in parts)
 
 
+def brief(results: dict, command: str, remark: str) -> str:
+    """The page's section."""
+    scenarios = {scenario["name"]: scenario for scenario in results["scenarios"]["scenarios"]}
+    probes = results["breaking"]["probes"]
+    values = [one["value"] for one in probes]
+    text = f"""{TITLE}
+
+{made(command, remark)} ROS 2 Kilted with Fast DDS, nodes in rclpy, the controller in C on rcl.
+
+{findings(scenarios, more="")} So few trials show only large effects.
+"""
+    if probes:
+        k, n = (sum(one["success"][key] for one in probes) for key in ("k", "n"))
+        text += f"""
+The rate that breaks: {k} of {n} trials succeeded at {page.number(min(values))} to {page.number(max(values))} Hz of each of four publishers.
+"""
+    return text
+
+
 def put(text: str, path: Path) -> None:
     """In the place of the section that is there, or at the end."""
     old, had = path.read_text(), kept(path)
@@ -53,7 +72,7 @@ def head(scenarios: dict[str, dict], command: str, remark: str) -> str:
     trials = max(sum(scenario["trials"].values()) for scenario in scenarios.values())
     return f"""{TITLE}
 
-Made by `{command}` on {datetime.now(UTC).date()}: {page.machine()}. {remark}
+{made(command, remark)}
 
 The same scenarios on real nodes: ROS 2 Kilted from PyPI with Fast DDS, client, planner and state publisher in rclpy, `reach` and
 `follow_joint_trajectory` as actions, the 500 Hz controller in C on rcl ([workload](../../workloads/reach/README.md#on-ros-2)). Floods are rclpy
@@ -62,7 +81,11 @@ the intervals.
 """
 
 
-def findings(scenarios: dict[str, dict]) -> str:
+def made(command: str, remark: str) -> str:
+    return f"Made by `{command}` on {datetime.now(UTC).date()}: {page.machine()}. {remark}".rstrip()
+
+
+def findings(scenarios: dict[str, dict], more: str = "; the last table has what late cycles waited for") -> str:
     """What the figures carry."""
     ends = {name: scenario["success"] for name, scenario in scenarios.items()}
     said = [f"{sum(s['k'] for s in ends.values())} of {sum(s['n'] for s in ends.values())} trials succeeded."]
@@ -79,7 +102,7 @@ def findings(scenarios: dict[str, dict]) -> str:
     if failed := ends["baseline"]["n"] - ends["baseline"]["k"]:
         said.append(
             f"**Not shown**: that a load failed a trial. The baseline itself failed in {failed} of {ends['baseline']['n']}, because of other work on the "
-            "machine; the last table has what late cycles waited for."
+            f"machine{more}."
         )
     return " ".join(said)
 

@@ -1,4 +1,4 @@
-"""The page: every sentence that judges is chosen by the figures."""
+"""docs/proof/reach.md, in short, and bench/reach/results.md, every table: every sentence that judges is chosen by the figures."""
 
 import platform
 from datetime import UTC, datetime
@@ -38,13 +38,45 @@ SOURCE_EXECUTION_MS = """510.86 561.46 510.28 311.83 460.29 560.35 660.40 710.63
 SOURCE_FAILED_MS = "10.26 11.21 10.57 11.17 11.60 10.31 10.45 11.27 10.75 10.35"
 
 
+TITLE = "# Reaching under load: what breaks a manipulation stack"
+
+
+def by_name(lab: dict | None) -> dict[str, dict]:
+    return {scenario["name"]: scenario for scenario in (lab or {}).get("scenarios", [])}
+
+
 def page(results: dict, command: str) -> str:
-    scenarios, modes = (
-        {scenario["name"]: scenario for scenario in (results[lab] or {}).get("scenarios", [])}
-        for lab in ("scenarios", "modes")
-    )
+    """The scenarios in a table, and what they say of the source's findings."""
+    scenarios = by_name(results["scenarios"])
+    ends = [scenario["success"] for scenario in scenarios.values()]
     parts = [
-        head(scenarios, command),
+        f"""{TITLE}
+
+[ldos_manip_tracing](https://github.com/AayushBaniya2006/ldos_manip_tracing) reports of a Panda arm under MoveIt on 32 cores: CPU load
+does not matter, a DDS flood of 4000 messages/s fails every trial. The [reach workload](../../workloads/reach/README.md) repeats its scenarios
+without ROS, first unchanged, then with a reader of the flood.
+
+**{sum(s["k"] for s in ends)} of {sum(s["n"] for s in ends)} trials succeeded here**, over {len(ends)} scenarios. All figures: [results](../../bench/reach/results.md).
+
+{made(command)}
+
+*Lateness*: p99 of control cycles, as a ratio to the baseline. Brackets are 95 % intervals. The flood has no reader, one beside the robot (*read*),
+or the planner (*taken*).
+""",
+        short_table(scenarios),
+        f"""- **The flood.** {unread(scenarios, is_brief=True)}
+- [The source's other findings](../../bench/reach/results.md#the-sources-findings-and-ours).
+- **The rate that breaks.** {breaking_text(results["breaking"])}- **Recorded trials.** {recorded_failures(results["recordings"])}""",
+        helped(by_name(results["modes"])),
+        profiles(results["flames"]),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def results_page(results: dict, command: str) -> str:
+    scenarios, modes = by_name(results["scenarios"]), by_name(results["modes"])
+    parts = [
+        f"{TITLE}: results\n\n{made(command)} In short: [the page](../../docs/proof/reach.md).\n",
         findings(scenarios, results["breaking"]),
         outcome_table(scenarios),
         "\n## Figures\n" + WHAT_FIGURES_ARE + metric_table(scenarios, COLUMNS, "the baseline"),
@@ -54,24 +86,23 @@ def page(results: dict, command: str) -> str:
         what_helps(modes),
         failures(scenarios, results["breaking"], results["recordings"]),
         causes(results["recordings"]),
-        profiles(results["flames"]),
     ]
     return "\n".join(part for part in parts if part)
 
 
-def head(scenarios: dict[str, dict], command: str) -> str:
-    ends = [scenario["success"] for scenario in scenarios.values()]
-    return f"""# Reaching under load: what breaks a manipulation stack
+def made(command: str) -> str:
+    return f"""Made by `{command}` on {datetime.now(UTC).date()}: {machine()}. Do not edit. Trials are in random order, each on a fresh start. None was
+repeated because it failed. Every load is verified ([lab](../../docs/reference/lab.md))."""
 
-[ldos_manip_tracing](https://github.com/AayushBaniya2006/ldos_manip_tracing) reports of a Panda arm under MoveIt and Gazebo on 32 cores: CPU load
-does not matter, a DDS flood of 4000 messages/s fails every trial, "the bottleneck is communication". The [reach workload](../../workloads/reach/README.md)
-repeats its scenarios without ROS on this machine, first unchanged, then with a reader of the flood.
 
-**{sum(s["k"] for s in ends)} of {sum(s["n"] for s in ends)} trials succeeded here**, over {len(ends)} scenarios. What that means for each finding of the source comes next.
-
-Made by `{command}` on {datetime.now(UTC).date()}: {machine()}. Do not edit. Trials are in random order, each on a fresh start and a separate DDS
-domain. None was repeated because it failed. Every load is verified ([lab](../reference/lab.md)).
-"""
+def short_table(scenarios: dict[str, dict]) -> str:
+    """Success beside the source's, and the lateness of control cycles."""
+    text = "| scenario | the source | here | lateness |\n| --- | ---: | ---: | ---: |\n"
+    for name, scenario in scenarios.items():
+        s, metrics = scenario["success"], {m["name"]: m for m in scenario["metrics"]}
+        lateness = difference(metrics.get("control_lateness_p99_us"))
+        text += f"| {name} | {SOURCE.get(name, '–')} | {s['k']} of {s['n']} ({100 * s['low']:.0f}–{100 * s['high']:.0f} %) | {lateness} |\n"
+    return text
 
 
 def outcome_table(scenarios: dict[str, dict]) -> str:
@@ -188,24 +219,31 @@ def judged(metric: dict) -> str:
     return f"{word} ({difference(metric)})"
 
 
-def unread(scenarios: dict[str, dict]) -> str:
+def unread(scenarios: dict[str, dict], is_brief: bool = False) -> str:
     scenario = scenarios.get("msg_load_unread")
     if not scenario:
         return "Not run."
     load = scenario["loads"][0]
     text = "Nothing in the source's repository subscribes to its flood, and an unread message never leaves the writer. "
     text += f"Unchanged, it has {number(load.get('sent') or load.get('median'))} messages/s written and {number(load.get('matched'))} matched pairs. "
-    text += effect(scenarios, "msg_load_unread")
+    text = text.rstrip() if is_brief else text + effect(scenarios, "msg_load_unread")
     s = scenario["success"]
     if s["low"] > 0.5:
         failed = [float(word) for word in SOURCE_FAILED_MS.split()]
         text += (
             f" The flood did not cause the source's failures: all {len(failed)} came {min(failed):.1f} to {max(failed):.1f} ms after the start of the execution, "
-            "when its executor first checks, while overload gives late and scattered failures. Its planning and its action round trips were as fast as without "
+            "when its executor first checks"
+        )
+        text += (
+            "; overload gives late and scattered failures."
+            if is_brief
+            else ", while overload gives late and scattered failures. Its planning and its action round trips were as fast as without "
             "the flood. Later commits name stale processes of an earlier configuration as the cause of the same error."
         )
     elif s["high"] < 0.5:
-        text += " So the source's failures repeat here, though nothing left the writers; the causes are below."
+        text += (
+            " So the source's failures repeat here, though nothing left the writers; the causes are among the results."
+        )
     else:
         text += " These are too few trials to say whether the source's failures are repeated here."
     return text
@@ -221,8 +259,17 @@ def quantised() -> str:
 
 
 def breaking(found: dict) -> str:
+    text = f"\n## The rate that breaks\n\n{breaking_text(found)}"
+    if found.get("misfortunes"):
+        text += "\nWhat happened at the lightest load proven broken:\n\n"
+    for one in found.get("misfortunes", []):
+        text += f"- {one['trials']} × {one['status']}: {escaped(one['reason'] or '–')}\n"
+    return text
+
+
+def breaking_text(found: dict) -> str:
     asked = found["asked"]
-    text = "\n## The rate that breaks\n\nFour publishers, their flood taken by the planner; "
+    text = "Four publishers, their flood taken by the planner; "
     text += f"from {number(asked['from'])} to {number(asked['to'])} Hz each, until success falls below {100 * asked['success']:g} %. "
     outcome = found["outcome"]
     fine, broken = found.get("fine"), found.get("broken")
@@ -237,12 +284,7 @@ def breaking(found: dict) -> str:
         "never_broke": f"It did not break up to {end(fine)}.",
         "broke_at_once": f"It is broken already at {end(broken)}.",
     }.get(outcome, f"Open: fine at {end(fine)}, broken at {end(broken)}.")
-    text += f" {found['trials']} trials, {found['invalid']} invalid. {found.get('why') or ''}".rstrip() + "\n"
-    if found.get("misfortunes"):
-        text += "\nWhat happened at the lightest load proven broken:\n\n"
-    for one in found.get("misfortunes", []):
-        text += f"- {one['trials']} × {one['status']}: {escaped(one['reason'] or '–')}\n"
-    return text
+    return text + f" {found['trials']} trials, {found['invalid']} invalid. {found.get('why') or ''}".rstrip() + "\n"
 
 
 def what_helps(modes: dict[str, dict]) -> str:
@@ -261,19 +303,24 @@ instead of ten, best effort, an adaptive throttle in the planner, SCHED_FIFO for
     for name, mode in modes.items():
         s = mode["success"]
         text += f"| {name} | {s['k']} of {s['n']} | {100 * s['low']:.0f} to {100 * s['high']:.0f} % | {mode['trials']['invalid']} |\n"
-    text += metric_table(modes, OF_MODES, "the plain stack under the flood (*taken*)")
-    for metric in OF_MODES:
+    return text + metric_table(modes, OF_MODES, "the plain stack under the flood (*taken*)") + helped(modes)
+
+
+def helped(modes: dict[str, dict]) -> str:
+    """By metric, the modes that are shown to lower it."""
+    text = ""
+    for metric in OF_MODES if modes else ():
         judgements = {
             name: judged(found)
             for name, mode in modes.items()
             for found in mode["metrics"]
             if found["name"] == metric and name not in ("taken", "quiet")
         }
-        helped = [
+        lower = [
             f"{name} ({said.removeprefix('fell (')}" for name, said in judgements.items() if said.startswith("fell")
         ]
-        text += f"\n- {metric.rsplit('_', 1)[0].replace('_', ' ')}: shown to fall with {', '.join(helped) or 'none of them'}."
-    return text + "\n"
+        text += f"\n- {metric.rsplit('_', 1)[0].replace('_', ' ')}: shown to fall with {', '.join(lower) or 'none of them'}."
+    return text + "\n" if text else ""
 
 
 def reached(found: dict) -> str:
@@ -305,18 +352,22 @@ The cause that `taut explain` finds in recorded trials of the same scenario that
             rows.append(
                 f"| {name} | {one['trials']} × {one['status']} | {escaped(one['reason'] or '–')} | {escaped(why)} |"
             )
-    # The recorded trials are in no figure, and may have failed all the same.
-    failed = [
-        f"{one['scenario']} {one['trial']} ({one['outcome']})" for one in recordings if one["status"] != "success"
-    ]
-    besides = f"Of the {len(recordings)} trials that were recorded in addition (below) {len(failed)} failed"
-    besides += f": {escaped('; '.join(failed))}.\n" if failed else ".\n"
+    besides = recorded_failures(recordings)
     if not rows:
         return text + f"No valid trial of the figures above failed. {besides}"
     besides = "\n" + besides
     return (
         text + "| scenario | trials | reason | cause |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n" + besides
     )
+
+
+def recorded_failures(recordings: list[dict]) -> str:
+    """The recorded trials are in no figure, and may have failed all the same."""
+    failed = [
+        f"{one['scenario']} {one['trial']} ({one['outcome']})" for one in recordings if one["status"] != "success"
+    ]
+    said = f"Of the {len(recordings)} trials that were recorded in addition {len(failed)} failed"
+    return said + (f": {escaped('; '.join(failed))}.\n" if failed else ".\n")
 
 
 def cause_of(recording: dict) -> str:
@@ -375,14 +426,10 @@ def profiles(flames: dict[str, Path]) -> str:
     if not flames:
         return ""
     named = {
-        "reach-flame.svg": "[the unloaded system](reach-flame.svg)",
-        "reach-flame-flood.svg": "[what the flood in the planner changes](reach-flame-flood.svg) (red: a larger part of the samples)",
+        "reach-flame.svg": "[unloaded](reach-flame.svg)",
+        "reach-flame-flood.svg": "[what the flood in the planner changes](reach-flame-flood.svg)",
     }
-    return (
-        "\n## Where the CPU time goes\n\n"
-        + "\n".join(f"- {named[name]}" for name in flames)
-        + "\n\n[How to read them](../howto/profile.md).\n"
-    )
+    return f"Flame graphs ([how to read them](../howto/profile.md)): {', '.join(named[name] for name in flames)}.\n"
 
 
 def cell(metric: dict | None) -> str:

@@ -76,14 +76,17 @@ def run(args):
                 self.publish(self.number)
 
         def callback_of(self, topic):
-            def on_message(message):
-                at = now()
+            def on_message(message, info):
+                at, wall = now(), time.time_ns()
                 number = int(message.data.split(" ", 1)[0])
-                truth["received"].append([f"/{topic}", number, at])
+                # The middleware takes the source timestamp when it publishes, after Python's message has become rcl's.
+                took = [wall - info["source_timestamp"]] if info else []
+                truth["received"].append([f"/{topic}", number, at, *took])
                 if self.publisher:
                     self.publish(number)
 
-            return on_message
+            # The events executor passes no information about the message.
+            return on_message if args.executor == "single" else lambda message: on_message(message, None)
 
         def on_request(self, request, response):
             truth["served"].append(now())

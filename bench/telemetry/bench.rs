@@ -1,7 +1,7 @@
 //! What a telemetry log costs: ours, and the ways of others, in one run, in turns.
 //!
 //! `log_bench run [--quick]` starts this program again for each turn (`loop KIND …`, `produce …`), and writes
-//! `docs/proof/telemetry.md`. Each contender logs the same 2000 doubles 400 times a second; what the loop itself costs is measured by a
+//! `docs/proof/telemetry.md` and `results.md` here. Each contender logs the same 2000 doubles 400 times a second; what the loop itself costs is measured by a
 //! turn that logs nothing, and taken off.
 
 #[path = "contenders.rs"]
@@ -81,10 +81,12 @@ fn run(seconds: f64, rounds: usize, produce_s: f64) -> Result<(), Box<dyn std::e
     let calls: Value = serde_json::from_str(&output)?;
     eprintln!("{:4.0} s  compression and reading", began.elapsed().as_secs_f64());
     let sizes = sizes::measure(&folder.path().join("taut.mcap"))?;
-    let text = page::page(&turns, &calls, &sizes, seconds, rounds);
-    std::fs::write("docs/proof/telemetry.md", &text)?;
-    eprintln!("{:4.0} s  wrote docs/proof/telemetry.md", began.elapsed().as_secs_f64());
-    print!("{text}");
+    let (page, results) = page::page(&turns, &calls, &sizes, seconds, rounds);
+    for (path, text) in [("docs/proof/telemetry.md", page), ("bench/telemetry/results.md", results)] {
+        std::fs::write(path, &text)?;
+        eprintln!("{:4.0} s  wrote {path}", began.elapsed().as_secs_f64());
+        print!("{text}");
+    }
     Ok(())
 }
 

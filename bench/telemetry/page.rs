@@ -1,4 +1,4 @@
-//! The page `docs/proof/telemetry.md`.
+//! The page `docs/proof/telemetry.md`, and all figures, `bench/telemetry/results.md`.
 
 use std::fmt::Write;
 
@@ -17,7 +17,8 @@ const RATE_BYTES: f64 = (VALUES * size_of::<f64>()) as f64 * RATE_HZ;
 /// The promise of the call in the loop.
 const MOST_CALL_NS: u64 = 250;
 
-pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rounds: usize) -> String {
+/// The page, and the results.
+pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rounds: usize) -> (String, String) {
     let mut out = String::new();
     let median = |of: &dyn Fn(&Turn) -> f64, at: usize| {
         let mut all: Vec<f64> = turns[at].iter().map(of).collect();
@@ -32,14 +33,16 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
     // Writing to a String does not fail.
     let _ = write!(
         out,
-        "# Cost of a telemetry log\n\nMade by `bench/telemetry/run`: {rounds} rounds of {seconds} s for each way, in an order that changes with each \
-         round. 2000 doubles, 400 times a second: a third hardly change, a third are sensors of 12 bits with noise, a third are smooth.\n\n\
+        "# Figures of a telemetry log's cost\n\nMade by `bench/telemetry/run`: {rounds} rounds of {seconds} s for each way, in an order that changes \
+         with each round. Do not edit. The page: [cost of a telemetry log](../../docs/proof/telemetry.md). 2000 doubles, 400 times a second: a third \
+         hardly change, a third are sensors of 12 bits with noise, a third are smooth.\n\n\
          ## CPU\n\nCPU time of everything that logs: the calls, other threads, and for taut the recording process. Not counted are the loop's thread between the \
          calls, and the bench's readings of the clock, which are the row \"nothing\". Median of the rounds (least to most); the ratio is that of the medians.\n\n\
          | way | % of a core | against taut | the call in the loop: p50 | p99 | p99.9 | largest | n | MB/s on disk |\n\
          |---|---|---|---|---|---|---|---|---|\n"
     );
     let ours = cpu_of(1).0.max(1e-6);
+    let mut short = String::new();
     for (at, (_, name)) in CONTENDERS.iter().enumerate() {
         let (middle, least, most) = cpu_of(at);
         let [p50, p99, p999, max] = [0, 1, 2, 3].map(|q| median(&move |turn: &Turn| turn.call_ns[q], at).0);
@@ -57,6 +60,7 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
             turns[at].iter().map(|turn| turn.n).sum::<u64>(),
             median(&|turn| turn.file_bytes as f64, at).0 / 1e6 / seconds,
         );
+        let _ = writeln!(short, "| {name} | {middle:.2} ({least:.2} to {most:.2}) | {} | {} |", time(p50), time(p999));
     }
     let at = |kind: &str| CONTENDERS.iter().position(|(contender, _)| *contender == kind).expect("a contender");
     let recorder = |kind: &str| median(&|turn| turn.recorder_share * 100.0, at(kind)).0;
@@ -64,29 +68,34 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
         let (median, _, most) = cpu_of(at(kind));
         match (median <= MOST_SHARE * 100.0, most <= MOST_SHARE * 100.0) {
             (true, true) => "held in every round".to_owned(),
-            (true, false) => format!("held by the median of the rounds, missed by the largest ({most:.2} %)"),
-            _ => "missed".to_owned(),
+            (true, false) => format!("held by the median of the rounds, **missed** by the largest ({most:.2} %)"),
+            _ => "**missed**".to_owned(),
         }
     };
     // Doubles of a run by the speed of its compressor, which the second row of the table below is.
     let compression = RATE_BYTES / (sizes.compressors[1].2 * 1e6) * 100.0;
+    let limit = format!(
+        "**Limit: at most {:.0} % of a core**: {}; without compression {}.",
+        MOST_SHARE * 100.0,
+        held("taut"),
+        held("stored")
+    );
     let _ = write!(
         out,
-        "\n**Limit: at most {:.0} % of a core**: {}; without compression {}. taut's recording process alone takes {:.2} %, without compression {:.2} %, \
+        "\n{limit} taut's recording process alone takes {:.2} %, without compression {:.2} %, \
          for a program that logs nothing {:.2} %. Compression at the speed below, of an otherwise idle processor, takes {compression:.2} %.\n\n\
          ## The call in the loop, by size\n\nOne loop for each size, under `taut record`, {}, a thousand cycles a second, asleep until 150 µs before each. It writes, and copies \
          as many bytes with `memcpy` to memory that was used before (*warm*) and to memory that was last used 2048 turns ago, as the ring's slot was (*cold*). A \
          copy is the least that logging a struct can take. Each figure has two readings of the clock, which are alone under *nothing*.\n\n\
          | values | bytes | n | write p50 | p99 | p99.9 | warm p50 | p99.9 | cold p50 | p99.9 | nothing p50 | p99.9 | p99.9 ≤ {MOST_CALL_NS} ns |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-        MOST_SHARE * 100.0,
-        held("taut"),
-        held("stored"),
         recorder("taut"),
         recorder("stored"),
         recorder("idle"),
         if calls["is_realtime"] == true { "SCHED_FIFO" } else { "without priority" },
     );
+    // p99.9 of the write, of the copy to memory as cold, and of the clock's readings alone.
+    let (mut writes, mut copies, mut alone, mut held_at) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for row in calls["rows"].as_array().into_iter().flatten() {
         let ns = |what: &str, at: usize| row[what][at].as_u64().unwrap_or(0);
         let values = row["values"].as_u64().unwrap_or(0);
@@ -96,6 +105,10 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
             [_, _, true] => "missed; so does memcpy",
             _ => "missed; so does nothing at all",
         };
+        writes.push(ns("write", 2));
+        copies.push(ns("cold", 2));
+        alone.push(ns("nothing", 2));
+        held_at += usize::from(verdict == "held");
         let _ = writeln!(
             out,
             "| {values} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {verdict} |",
@@ -131,8 +144,24 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
     for (what, bytes, ms) in &sizes.reads {
         let _ = writeln!(out, "| {what} | {bytes} | {ms:.2} |");
     }
-    let _ = write!(out, "\n{}\n", machine());
-    out
+    let machine = machine();
+    let _ = write!(out, "\n{machine}\n");
+    let range = |of: &[u64]| format!("{} to {} ns", of.iter().min().unwrap_or(&0), of.iter().max().unwrap_or(&0));
+    let page = format!(
+        "# Cost of a telemetry log\n\nMade by `bench/telemetry/run`: {rounds} rounds of {seconds} s for each way, in an order that changes with each \
+         round. 2000 doubles, 400 times a second. {machine} Do not edit. All figures: [results](../../bench/telemetry/results.md).\n\n\
+         {limit}\n\n\
+         CPU time of everything that logs, the recording process included: median of the rounds (least to most).\n\n\
+         | way | % of a core | the call in the loop: p50 | p99.9 |\n|---|---|---|---|\n{short}\n\
+         **Limit of the call: p99.9 ≤ {MOST_CALL_NS} ns**: {} at {held_at} of {} sizes from 64 to 16000 bytes, in a loop of 1000 cycles a second. The p99.9 was {}, \
+         that of a `memcpy` to memory as cold {}, of the readings of the clock alone {}.\n",
+        if held_at > 0 && held_at == writes.len() { "held" } else { "**missed**; held" },
+        writes.len(),
+        range(&writes),
+        range(&copies),
+        range(&alone),
+    );
+    (page, out)
 }
 
 fn time(ns: f64) -> String {

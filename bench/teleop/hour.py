@@ -134,8 +134,30 @@ def look(taut: str, folder: Path) -> trial.Trial | None:
         return None
 
 
-def text(result: dict[str, Any], command: str, looked_at: trial.Trial | None) -> str:
-    setpoints, guard, jitter = result["setpoints"], result["guard"], result["jitter"]
+def text(result: dict[str, Any], command: str) -> str:
+    """The page."""
+    jitter, checked = result["jitter"], [*settings(result), *checks(result)]
+    parts = [
+        "# An hour of heavy jitter without a false trip",
+        held(checked),
+        made_by(result, command) + " All figures: [results](../../bench/teleop/results-hour.md).",
+        f"The fixed arrangement ([its proof](teleop.md)) on a wire that delays every frame by {jitter['delay_mean_ms']:.0f} ms on "
+        f"average (exponential), stands still {jitter['stalls_hz']:g} times a second for {jitter['stall_ms'][0]:.0f} to "
+        f"{jitter['stall_ms'][1]:.0f} ms, and joins and cuts frames; 30 hogs run for a minute and rest for one. The guard's time-outs are "
+        "longer than specified: with the specified ones the arm would stop, since such silence is normal on this wire.",
+        verdicts(checked),
+        f"The naive guard tripped {result['guard']['naive_trips']} times on the same frames, counted one a second at most.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def made_by(result: dict[str, Any], command: str) -> str:
+    return f"Made by `{command}` on {datetime.date.today()}: {machine()}. {result['ran_s'] / 60:.1f} minutes of motion. Do not edit."
+
+
+def figures(result: dict[str, Any], command: str, looked_at: trial.Trial | None) -> str:
+    """All figures, `bench/teleop/results-hour.md`."""
+    setpoints, guard = result["setpoints"], result["guard"]
     produced = max(1, setpoints["produced"])
     rows = [["delivered or modified", f"{setpoints['applied']} ({page.percent(setpoints['applied'] / produced)})"]]
     rows += [
@@ -160,23 +182,13 @@ def text(result: dict[str, Any], command: str, looked_at: trial.Trial | None) ->
             f"p50 {result['added_delay_ms']['p50']:.0f} ms, max {result['added_delay_ms']['max']:.0f} ms",
         ],
     ]
-    return (
-        "\n\n".join(
-            [
-                "# An hour of heavy jitter without a false trip",
-                held([*settings(result), *checks(result)]),
-                f"Made by `{command}` on {datetime.date.today()}: {machine()}. {result['ran_s'] / 60:.1f} minutes of motion. Do not edit.",
-                f"The fixed arrangement ([its proof](teleop.md)) on a wire that delays every frame by {jitter['delay_mean_ms']:.0f} ms on "
-                f"average (exponential), stands still {jitter['stalls_hz']:g} times a second for {jitter['stall_ms'][0]:.0f} to "
-                f"{jitter['stall_ms'][1]:.0f} ms, and joins and cuts frames; 30 hogs run for a minute and rest for one. The guard's time-outs are "
-                "longer than its specification's, since on this wire shorter silence is normal: with those the arm would stop.",
-                verdicts([*settings(result), *checks(result)]),
-                table(["", ""], rows),
-                *(evidence(looked_at) if looked_at else []),
-            ]
-        )
-        + "\n"
-    )
+    parts = [
+        "# Figures of an hour of heavy jitter",
+        made_by(result, command) + " The page: [an hour of heavy jitter](../../docs/proof/teleop-hour.md).",
+        table(["", ""], rows),
+        *(evidence(looked_at) if looked_at else []),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def evidence(looked_at: trial.Trial) -> list[str]:

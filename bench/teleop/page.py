@@ -1,4 +1,4 @@
-"""What the trials say, as `docs/proof/teleop.md`: targets first, then figures, then causes."""
+"""What the trials say: `docs/proof/teleop.md` has the targets, `bench/teleop/results.md` all figures and causes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import conditions
 from trial import Trial
 
 from bench.proof import rounds
-from bench.proof.page import Check, held, machine, table, verdicts
+from bench.proof.page import Check, held, machine, table
 from workloads.teleop.safety import Limits
 
 RATIO_MAX = 1 / 5
@@ -92,34 +92,70 @@ def checks(found: Found) -> list[Check]:
 def page(found: Found, minutes: float) -> str:
     trials, checked = found.trials, checks(found)
     first = trials[0]
-    of_rounds = "" if found.done == found.rounds else f", {found.done} of {found.rounds} rounds,"
+    shown = [figure for figure in FIGURES if figure[0] in SHOWN]
     parts = [
         "# The teleoperation loop, before and after its fixes",
         "Does the fixed loop lose no setpoint, never stop for jitter, and cut the latency of the original one to a fifth at p99? "
         + held(checked),
-        f"Made by `{found.command}`{of_rounds} on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit.",
-        verdicts(checked),
+        made_by(found, minutes) + " All figures: [results](../../bench/teleop/results.md).",
+        "\n".join(
+            f"- **Under {condition.name}**: {condition.says}. {worse(trials, condition)}" for condition in under(trials)
+        ),
+        by_condition(checked, under(trials)),
+        "Medians over runs, *original* → *fixed*:",
+        table(
+            ["", *(f"under {condition.name}" for condition in under(trials))],
+            [
+                [name, *(change(trials, condition, figure, show) for condition in under(trials))]
+                for name, figure, show in shown
+            ],
+        ),
+        *unlike(trials),
+        "- **Original**: one process, one interpreter, the SDK's receiver, setpoints rejected by the time between their arrivals, the naive "
+        "guard.\n"
+        "- **Fixed**: `--arrangement split --receiver framed --validator clamp --guard taut`.\n"
+        f"- **Order**: original, fixed, fixed, original; {len(of(trials, 'right', under(trials)[0]))} runs of "
+        f"{first.result['duration_s']:g} s each and condition. Ratios are within a round, {intervals(trials)}.\n"
+        f"- **Left out**: {'; '.join(why for _, why in found.left) or 'no round'}.\n"
+        f"- **End to end**: from the leader's read to the servo's answer, over the setpoints that arrived; {first.tier} tier, {sum(t.lost_stamps for t in trials)} stamps lost. The arms run "
+        f"under SCHED_FIFO on a simulated clock; {sum(t.invalid for t in trials)} runs in which the machine did not run them for more than a tenth were repeated.\n"
+        "- **Silent** drops are reported to no part of the robot.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def results(found: Found, minutes: float) -> str:
+    """All figures."""
+    trials, checked = found.trials, checks(found)
+    parts = [
+        "# Figures of the teleoperation loop, before and after its fixes",
+        made_by(found, minutes) + " The page: [teleoperation](../../docs/proof/teleop.md).",
         *symptoms(trials),
     ]
     for condition in under(trials):
         parts += section(trials, condition, [check for check in checked if check.condition == condition.name])
-    parts += [
-        NOTES,
-        "## How it was measured\n\n"
-        "- **Original**: one process, one interpreter, the SDK's receiver, setpoints rejected by the time between their arrivals, the naive "
-        "guard.\n"
-        "- **Fixed**: `--arrangement split --receiver framed --validator clamp --guard taut`.\n"
-        f"- **Order**: original, fixed; in the next round fixed, original; {len(of(trials, 'right', under(trials)[0]))} runs of "
-        f"{first.result['duration_s']:g} s each and condition. Ratios are within a round, {intervals(trials)}.\n"
-        f"- **Left out**: {'; '.join(why for _, why in found.left) or 'no round'}.\n"
-        f"- **Recording**: each run, {first.tier} tier, {sum(t.lost_stamps for t in trials)} stamps lost in all. End to end is from the leader's "
-        "read to the servo's answer, over the setpoints that arrived.\n"
-        "- **Arms**: they stand for separate machines. In both arrangements they run above everything (SCHED_FIFO) on a simulated clock, which "
-        "stands while the machine does not run them. A run in which that was more than a tenth is no evidence and was repeated "
-        f"({sum(t.invalid for t in trials)} here; the machine ran the arms for at least {percent(min(t.real_time for t in trials))} of each "
-        "other run).",
-    ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, TERMS]) + "\n"
+
+
+def made_by(found: Found, minutes: float) -> str:
+    of_rounds = "" if found.done == found.rounds else f", {found.done} of {found.rounds} rounds,"
+    return f"Made by `{found.command}`{of_rounds} on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit."
+
+
+def by_condition(checked: Sequence[Check], conditions_: Sequence[conditions.Condition]) -> str:
+    """The checks of all conditions, a row each, and what is checked over all of them."""
+    rows: dict[str, list[str]] = {}
+    for check in checked:
+        row = rows.setdefault(check.what.removesuffix(f", under {check.condition}"), [check.limit])
+        row.append(check.figure if check.holds else f"{check.figure}, **missed**")
+    head = ["", "limit", *(f"under {condition.name}" for condition in conditions_)]
+    return table(head, [[what, *row, *[""] * (len(head) - 1 - len(row))] for what, row in rows.items()])
+
+
+def change(
+    trials: Sequence[Trial], condition: conditions.Condition, figure: Figure, show: Callable[[float], str]
+) -> str:
+    return " → ".join(show(statistics.median(map(figure, of(trials, side, condition)))) for side in ("source", "right"))
 
 
 def symptoms(trials: Sequence[Trial]) -> list[str]:
@@ -134,20 +170,22 @@ def symptoms(trials: Sequence[Trial]) -> list[str]:
     rows.append(
         ["false trips of the guard, all runs", "yes", *(str(sum(t.false_trips for t in s)) for s in (source, right))]
     )
-    dropped = statistics.median(1 - t.delivered for t in source)
-    missing = (
-        [
-            f"**Not reproduced**: their drops, {percent(dropped)} here against 71 %. Speed by times of arrival needs jitter, and what jitter "
-            "their machine had is not published ([more](teleop-report.md))."
-        ]
-        if dropped < DROPPED / 2
-        else []
-    )
     return [
         "## The source's symptoms",
         "What the makers of the original published, on another machine; and both arrangements under its own conditions here. Medians over runs.",
         table(["", "published", "original", "fixed"], rows),
-        *missing,
+    ]
+
+
+def unlike(trials: Sequence[Trial]) -> list[str]:
+    """What the makers of the original published and is not seen here."""
+    source = of(trials, "source", conditions.SOURCE)
+    dropped = statistics.median(1 - t.delivered for t in source) if source else DROPPED
+    if dropped >= DROPPED / 2:
+        return []
+    return [
+        f"**Not reproduced**: the drops of the original's makers, {percent(dropped)} here against 71 %. Speed by times of arrival needs jitter, "
+        "and what jitter their machine had is not published ([more](teleop-report.md))."
     ]
 
 
@@ -223,6 +261,8 @@ FIGURES: list[tuple[str, Figure, Callable[[float], str]]] = [
     ("longest commanded step", lambda t: t.motion.step_m_s, lambda v: f"{v:.2f} m/s"),
 ]
 DROPPED = 0.71
+SHOWN = ["end to end, p50", "end to end, p99", "end to end, max", "delivered or modified"]
+"""On the page; the others are among the results."""
 PUBLISHED: list[tuple[str, str, Figure, Callable[[float], str]]] = [
     ("end to end, p50", "2.43 ms", lambda t: t.quantile_ms(0.5), milliseconds),
     ("end to end, p99", "10.98 ms", lambda t: t.quantile_ms(0.99), milliseconds),
@@ -236,7 +276,7 @@ COUNTS: list[tuple[str, Figure]] = [
     ("trips of the naive guard on the same frames", lambda t: t.result["guard"].get("naive_trips", len(t.trips))),
 ]
 
-NOTES = """## Terms
+TERMS = """## Terms
 
 - **Silent** are the ledger's reasons 5, 11 and 20: a full queue, a validator that takes speed from arrival times, a
   command that was not executed. They are reported to no part of the robot.

@@ -1,5 +1,5 @@
 """Runs both arrangements of the teleoperation workload in turn and holds them against the targets; writes
-docs/proof/teleop.md (and, with --jitter-hour, docs/proof/teleop-hour.md instead), exit code 1 when a target is missed.
+docs/proof/teleop.md and bench/teleop/results.md (with --jitter-hour: teleop-hour.md and results-hour.md); exit code 1 when a target is missed.
 
 Some 30 minutes, an hour with --jitter-hour; leave the machine alone meanwhile (the hour does not mind company). The page is written
 after each round: ended early, it has the rounds until then."""
@@ -39,14 +39,17 @@ def main() -> int:
         # What an hour found is kept before anything else is tried.
         (options.keep / "hour.json").write_text(json.dumps(result, indent=1))
         missed = not all(check.holds for check in checks)
-        text = hour.text(result, command(options), hour.look(options.taut, options.keep) if missed else None)
-        show(options, "docs/proof/teleop-hour.md", text)
+        looked_at = hour.look(options.taut, options.keep) if missed else None
+        show(options, "docs/proof/teleop-hour.md", hour.text(result, command(options)))
+        show(options, "bench/teleop/results-hour.md", hour.figures(result, command(options), looked_at))
         return verdict([*hour.settings(result), *checks])
     found, checks = page.Found(options.rounds, command(options)), []
     try:
         for _ in rounds(found, options):
             checks = page.checks(found)
-            show(options, "docs/proof/teleop.md", page.page(found, (time.monotonic() - began) / 60))
+            minutes = (time.monotonic() - began) / 60
+            show(options, "docs/proof/teleop.md", page.page(found, minutes))
+            show(options, "bench/teleop/results.md", page.results(found, minutes))
     finally:
         code = verdict(checks)
     return code

@@ -57,23 +57,22 @@ class Terminal(threading.Thread):
             os.execv(taut, [taut, "top", recording])
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.began = time.monotonic()
-        self.drawn = 0
 
     def run(self):
         while True:
             try:
                 if select.select([self.terminal], [], [], 0.5)[0]:
-                    self.drawn += len(os.read(self.terminal, 65536))
+                    os.read(self.terminal, 65536)
             except OSError:
                 return
 
     def end(self):
-        """Processor seconds a second, bytes drawn a second, and the most memory in KiB."""
+        """Processor seconds a second, and the most memory in KiB."""
         os.write(self.terminal, b"q")
         _, status, used = os.wait4(self.pid, 0)
         seconds = time.monotonic() - self.began
         assert status == 0, f"taut top ended with {status}"
-        return (used.ru_utime + used.ru_stime) / seconds, self.drawn / seconds, used.ru_maxrss
+        return (used.ru_utime + used.ru_stime) / seconds, used.ru_maxrss
 
 
 def trial(arm, options, folder):
@@ -94,7 +93,7 @@ def trial(arm, options, folder):
             terminal = Terminal(options.taut, output)
             terminal.start()
             time.sleep(options.seconds - 2)
-            result["top"], result["drawn_per_s"], result["top_kib"] = terminal.end()
+            result["top"], result["top_kib"] = terminal.end()
         process.stderr.read()
         if process.wait() != 0:
             sys.exit(f"the recorder ended with {process.returncode}")
@@ -130,9 +129,9 @@ def page(results, options, command):
     return f"""# What live views cost
 
 `{command}` on {time.strftime("%Y-%m-%d")}, {os.cpu_count()} CPUs, Linux {platform.release()}: {len(of["record"])} rounds of three recordings
-of {options.seconds} s each, in random order: alone, served and scraped (protobuf, each {SCRAPE_S} s), and with `taut top` on a terminal of 80 × 24.
-The recorded loop stamps twelve times a millisecond: {stamps} stamps and {events} kernel events a second, full tier.
-Lost in all recordings: {sum(result["lost"] for result in results)}. Medians, and the range of all trials.
+of {options.seconds} s each, in random order: alone, served and scraped (protobuf, each {SCRAPE_S} s), and with `taut top`.
+{stamps} stamps and {events} kernel events a second, full tier;
+lost: {sum(result["lost"] for result in results)}. Medians, and the range of all trials.
 
 | | % of a core |
 |---|---|
@@ -141,8 +140,7 @@ Lost in all recordings: {sum(result["lost"] for result in results)}. Medians, an
 | … what serving adds, round by round | {spread(added)} |
 | `taut top` | {spread(top)}, limit: ≤ 2 |
 
-A scrape takes {spread([1e3 * t for t in times])} ms and {spread([size / 1e3 for size in sizes], 1)} kB. `taut top` writes
-{spread([result["drawn_per_s"] / 1e3 for result in of["top"]], 1)} kB a second to its terminal.
+A scrape takes {spread([1e3 * t for t in times])} ms and {spread([size / 1e3 for size in sizes], 1)} kB.
 """
 
 

@@ -1,13 +1,16 @@
-"""docs/proof/unmodified.md."""
+"""docs/proof/unmodified.md, each part against its limit, and bench/unmodified/results.md, which has their tables."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import platform
+import re
 import statistics
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from crowd import LIMIT as CROWD_LIMIT
 from crowd import THREADS, Crowd
 from cycles import Cycles
 from graph import Graph
@@ -64,12 +67,123 @@ def word(holds: bool | None) -> str:
     return "yes" if holds else "**no**"
 
 
-def page(of: Results, command: str) -> str:
+def made(command: str) -> str:
     machine = f"{os.cpu_count()} CPUs, Linux {platform.release()}, load average {os.getloadavg()[2]:.1f}"
+    return f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit."
+
+
+# What the page has by hand is kept when it is made again.
+BY_HAND = re.compile(r"<!-- by hand -->.*<!-- end of by hand -->\n", re.DOTALL)
+
+
+def by_hand(path: Path) -> str:
+    found = BY_HAND.search(path.read_text()) if path.exists() else None
+    return found[0] if found else ""
+
+
+def page(of: Results, command: str, by_hand: str) -> str:
+    """Each part in a row."""
+    left_out = sum(k.disturbed for k in of.kinds)
+    messages = left_out + sum(k.messages for k in of.kinds)
+    checked = [
+        [
+            f"each cycle that cyclictest logs, {len(of.cycles)} runs",
+            f"{sum(c.matched for c in of.cycles):,} of {sum(c.printed for c in of.cycles):,} matched; difference: median at most "
+            f"{max(abs(c.median()) for c in of.cycles):.2f} µs, p99 {max(c.quantile(0.99) for c in of.cycles):.2f} µs",
+            "all; 5 µs; 20 µs",
+            verdict(all(c.holds for c in of.cycles)),
+        ],
+        [
+            f"rt-app's log, {len(of.tasks)} tasks of odd periods (d: SCHED_DEADLINE)",
+            f"{sum(t.holds for t in of.tasks)} of {len(of.tasks)}"
+            + "".join(
+                f"; {t.name}: median {t.median():.2f} µs, p99 {t.quantile(0.99):.2f} µs"
+                for t in of.tasks
+                if not t.holds
+            ),
+            "all; 5 µs; 20 µs",
+            verdict(all(t.holds for t in of.tasks)),
+        ],
+        [
+            "hops that rt-tests print",
+            f"{sum(r.holds for r in of.replies)} of {len(of.replies)} programs",
+            "10 µs; largest + 20 µs or 5 %",
+            verdict(all(r.holds for r in of.replies)),
+        ],
+        *(
+            [
+                [
+                    "cycles that pw-profiler prints of PipeWire",
+                    f"{of.graph.within} of {len(of.graph.printed)} within the recording's two moments",
+                    "95 %, ± 5 µs",
+                    verdict(of.graph.holds),
+                ]
+            ]
+            if of.graph
+            else []
+        ),
+        *(
+            [
+                what,
+                f"{sum(bool(f.holds) for f in found)} of {len(found)} right",
+                "all",
+                verdict(all(f.holds for f in found)),
+            ]
+            for what, found in (
+                ("kinds of sleep of stress-ng", of.sleepers),
+                ("programs from Debian and PyPI", of.programs),
+                ("programs without a loop", of.without_loops),
+            )
+        ),
+        *(
+            [
+                [
+                    f"a robot beside {THREADS} other threads",
+                    f"{of.crowd.share_of_a_core:.1%} of a CPU for the recorder",
+                    f"{CROWD_LIMIT:.0%}; only its loops",
+                    verdict(of.crowd.holds),
+                ]
+            ]
+            if of.crowd
+            else []
+        ),
+        [
+            "top cause, with the injector of bench/causes",
+            f"{of.share_right:.1%} of {sum(k.injected for k in of.separable)} right; {left_out} of {messages} messages left out, which others delayed",
+            f"{LIMIT:.0%}",
+            verdict(of.share_right >= LIMIT),
+        ],
+    ]
     parts = [
         "# Proof: unmodified programs\n",
-        f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit. How it is found: "
-        "[unmodified.md](../explanation/unmodified.md).\n",
+        "Are loops, hops and causes of programs without stamps found? They are compared with what the programs log. "
+        f"{sum(row[3] == 'holds' for row in checked)} of {len(checked)} limits hold. All figures: [results](../../bench/unmodified/results.md).\n",
+        f"{made(command)} How it is found: [unmodified.md](../explanation/unmodified.md).\n",
+        table(["compared", "measured", "limit", ""], checked),
+        *(
+            f"{robot.name}, recorded once and analysed with its stamps and without them. First cause of the tail: with its stamps {robot.stamped_top}, "
+            f"without them {robot.bare_top}.\n"
+            for robot in of.robots
+        ),
+        *([by_hand] if by_hand else []),
+        "## What was not measured\n",
+        NOT_MEASURED,
+    ]
+    return "\n".join(parts)
+
+
+NOT_MEASURED = "workloads/quad and reach, and a moteus over a pty.\n"
+
+
+def verdict(holds: bool | None) -> str:
+    return "holds" if holds else "**missed**"
+
+
+def every_table(of: Results, command: str) -> str:
+    """bench/unmodified/results.md."""
+    parts = [
+        "# Proof: unmodified programs, results\n",
+        f"{made(command)} In short: [the page](../../docs/proof/unmodified.md).\n",
         "## Each cycle against cyclictest's own log\n",
         "`cyclictest -q -v -N`, 2000 cycles, recorded. *Difference*: taut's release latency less the printed one. The nth "
         "activation is held against the nth cycle, so that one too many or too few would show in all that follow. "
@@ -157,7 +271,7 @@ def page(of: Results, command: str) -> str:
             else []
         ),
         "## The injector of bench/causes, its stamps ignored\n",
-        f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes](causes.md)). "
+        f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes](../../docs/proof/causes.md)). "
         "What the activation that holds the message is made of, from the message's start to its end, is held against what was done; of "
         f"what comes before, such as a late start, the injector knows nothing. {sum(k.disturbed for k in of.kinds)} messages that others "
         f"delayed by the injector's own account are left out. Top cause right: {share(of.kinds):.1%} of "
@@ -199,11 +313,6 @@ def page(of: Results, command: str) -> str:
                 ],
             ),
         ]
-    parts += [
-        "## What was not measured\n",
-        "workloads/quad and reach, and a moteus over a pty. sockperf's client spins between its messages, and such a thread is no "
-        "loop.\n",
-    ]
     return "\n".join(parts)
 
 

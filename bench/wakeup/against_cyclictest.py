@@ -120,7 +120,8 @@ def section(found: dict[Setting, dict[str, Runs]], count: int, seconds: float) -
         "*Itself* is the factor between those two runs, typical (median) and worst."
     )
     result = Section("Against cyclictest", text)
-    ratios, figures, checks, apart = [], [], [], []
+    ratios, figures, checks, apart, wide = [], [], [], [], []
+    medians: dict[str, list[float]] = {name: [] for name in SHOWN}
     for setting, tools in found.items():
         a, b, us = tools[TOOLS[0]], tools[TOOLS[2]], tools[TOOLS[1]]
         cells = [str(setting)]
@@ -142,6 +143,7 @@ def section(found: dict[Setting, dict[str, Runs]], count: int, seconds: float) -
                         abs(ratio.median - 1) <= EQUAL,
                     )
                 )
+                wide += [] if ratio.is_within(EQUAL) else [f"{name} of {setting}"]
             elif name == "p99":
                 checks.append(
                     Check(
@@ -151,19 +153,39 @@ def section(found: dict[Setting, dict[str, Runs]], count: int, seconds: float) -
                         band.holds(ratio.median),
                     )
                 )
+            medians[name].append(ratio.median)
         ratios.append(cells)
         figures += [[str(setting), tool, *figures_of(runs)] for tool, runs in tools.items()]
     checks.append(Check("rounds against cyclictest", str(count), "≥ 15", count >= 15))
+    not_one = f"Of p99.9 the interval does not include 1 in {len(apart)} of {len(found)} settings{': ' if apart else ''}{'; '.join(apart)}."
     result.body = [
         "Ratios, taut ÷ cyclictest; p99.9 is shown without a claim:",
         table(["", *SHOWN], ratios),
-        f"Of p99.9 the interval does not include 1 in {len(apart)} of {len(found)} settings{': ' if apart else ''}{'; '.join(apart)}.",
+        not_one,
         "Figures in µs, median over the rounds; max is the largest of all. *Beyond*: wakes past the end of cyclictest's histogram (they "
         "count in its quantiles), or lost before taut's collector. *Stalled*: rounds in which the other CPU was also away for "
         f"more than {STALL_NS // 1_000_000} ms, so that the machine stalled; they count as all others.",
         table(["", "", *SHOWN, "max", "wakes", "beyond", "stalled"], figures),
     ]
     result.checks = checks
+    missed = [check.what for check in checks if not check.holds]
+    result.brief = [
+        f"taut's figure ÷ cyclictest's at the same settings, {count} rounds of {seconds:g} s (limit: 15 rounds{'' if count >= 15 else ', **missed**'}). Limits: p50 and p90 within "
+        f"{100 * EQUAL:.0f} %; p99 within the factor by which cyclictest typically differs from itself. "
+        "*hold 0*: both hold /dev/cpu_dma_latency at 0.",
+        table(
+            ["", *CLAIMED, "p99"],
+            [
+                [
+                    f"median of the ratios, {len(found)} settings",
+                    *(f"{min(medians[name]):.3f} to {max(medians[name]):.3f}" for name in (*CLAIMED, "p99")),
+                ]
+            ],
+        ),
+        *([f"**Missed**: {'; '.join(missed)}."] if missed else []),
+        (f"**Not shown**: equality for {'; '.join(wide)}, where the interval is wider than the limit. " if wide else "")
+        + f"Nothing is claimed of p99.9: its interval does not include 1 in {len(apart)} of {len(found)} settings.",
+    ]
     return result
 
 

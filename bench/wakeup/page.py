@@ -1,4 +1,4 @@
-"""What a section found, and all of it as `docs/proof/wakeup.md`."""
+"""What a section found; the verdicts as `docs/proof/wakeup.md`, and all of it as `bench/wakeup/results.md`."""
 
 import datetime
 from collections.abc import Sequence
@@ -15,21 +15,37 @@ class Section:
     # Tables and further paragraphs, in Markdown.
     body: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
+    # What the page has of it, in Markdown; of a section without it the page's table has the checks.
+    brief: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         return "\n\n".join([f"## {self.title}", self.text, *self.body])
 
 
+TITLE = "The wakeup test against other tools"
+
+
 def page(sections: Sequence[Section], command: str, minutes: float) -> str:
     checks = [check for section in sections for check in section.checks]
     parts = [
-        "# The wakeup test against other tools",
-        "Does `taut wakeup` measure what cyclictest and jHiccup measure, at what cost, and does it name a program that takes the CPU? "
-        + held(checks),
+        f"# {TITLE}",
+        "Does `taut wakeup` measure what cyclictest and jHiccup measure, at what cost, and does it name a program that takes the CPU (*hog*)? "
+        + held(checks)
+        + " All figures, and the interpreter's part of a Python script's lateness: [results](../../bench/wakeup/results.md).",
         f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit. "
-        "Every comparison is within a round, and the round is the "
-        "unit. No round is left out, also if the whole machine stalled. Intervals are 90 %.",
-        verdicts(checks),
+        "Comparisons are within a round; no round is left out. Intervals are 90 %.",
+        verdicts([check for section in sections if not section.brief for check in section.checks]),
+    ]
+    briefs = ["\n\n".join([f"## {section.title}", *section.brief]) for section in sections if section.brief]
+    return "\n\n".join(parts + briefs) + "\n"
+
+
+def results(sections: Sequence[Section], command: str) -> str:
+    """Every figure, and how it was measured."""
+    parts = [
+        f"# {TITLE}: results",
+        f"Made by `{command}` on {datetime.date.today()}. Do not edit. What they mean: [the page](../../docs/proof/wakeup.md).",
+        verdicts([check for section in sections for check in section.checks]),
     ]
     return "\n\n".join(parts + [str(section) for section in sections]) + "\n"
 

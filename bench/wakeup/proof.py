@@ -1,4 +1,5 @@
-"""Holds `taut wakeup` against its peers, in turn; writes docs/proof/wakeup.md (not with --only), exit code 1 when a limit is missed.
+"""Holds `taut wakeup` against its peers, in turn; writes docs/proof/wakeup.md and bench/wakeup/results.md (not with --only), exit code 1 when a limit is
+missed.
 
 Some 45 minutes; leave the machine alone meanwhile."""
 
@@ -40,10 +41,12 @@ def main() -> None:
     began = time.monotonic()
     found = [SECTIONS[name](options) for name in options.only or SECTIONS]
     text = page.page(found, command(options), (time.monotonic() - began) / 60)
+    figures = page.results(found, command(options))
     if options.only:
-        print(text)
+        print(figures)
     else:
         (ROOT / "docs/proof/wakeup.md").write_text(text)
+        (ROOT / "bench/wakeup/results.md").write_text(figures)
     checks = [check for section in found for check in section.checks]
     print("\n".join(map(str, checks)))
     sys.exit(0 if all(check.holds for check in checks) else 1)

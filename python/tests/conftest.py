@@ -1,8 +1,9 @@
-"""One recording for all who look at one."""
+"""One recording for all who look at one, and one fleet."""
 
 import subprocess
 import sys
 import textwrap
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     subprocess.run(command, check=True)
     return folder / "run.mcap"
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """14 robots over three weeks, a result every third day, with a bad robot and an upgrade in the middle."""
+    from bench.fleet import made  # which needs DuckDB
+
+    folder = tmp_path_factory.mktemp("fleet")
+    made.partitioned(made.Fleet(14, date(2026, 10, 5), runs=7, hours=72, messages_an_hour=400, rollout=(2, 6)), folder)
+    return folder

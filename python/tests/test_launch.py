@@ -1,7 +1,11 @@
 """The launch action of `taut_ros2`, in the real `launch` with a real node, from Python, XML and YAML.
 
-It needs the wheels of ROS 2 (`make ros2`, or TAUT_TEST_ROS2) and launch, which PyPI does not have: docs/howto/ros2.md says how to
-lay it out for TAUT_TEST_LAUNCH.
+It needs the wheels of ROS 2 (`make ros2`, or TAUT_TEST_ROS2) and launch, which PyPI does not have:
+
+    make ros2 && .venv-ros2/bin/pip install osrf-pycommon
+    git clone --depth 1 https://github.com/ros2/launch /tmp/launch
+    .venv-ros2/bin/pip install --no-deps --target /tmp/launch-site /tmp/launch/launch /tmp/launch/launch_xml /tmp/launch/launch_yaml
+    TAUT_TEST_LAUNCH=/tmp/launch-site .venv/bin/pytest python/tests/test_launch.py
 """
 
 import json
@@ -109,7 +113,7 @@ def launched(tmp_path: Path):
         HOME=str(tmp_path),
     )
     if subprocess.run([python, "-c", "import launch.frontend, launch_xml, launch_yaml"], env=environment).returncode:
-        pytest.skip("launch is not installed: lay it out as docs/howto/ros2.md says, and name it with TAUT_TEST_LAUNCH")
+        pytest.skip("launch is not installed: lay it out as this file says, and name it with TAUT_TEST_LAUNCH")
     (tmp_path / "run.py").write_text(textwrap.dedent(RUN))
     (tmp_path / "node.py").write_text(textwrap.dedent(NODE))
 

@@ -112,7 +112,14 @@ def robot(folder: Path, recorded: bool = True) -> Iterator["subprocess.Popen[str
         assert process.stdout.readline() == "runs\n"
         yield process
         process.stdin.close()
-        assert process.wait() == 0
+        code = process.wait()
+    if code == 5:
+        # A busy machine may lose kernel events, and nothing else.
+        reported = subprocess.run([TAUT, "report", folder / "run.mcap", "--format", "json"], capture_output=True)
+        recording = json.loads(reported.stdout)["recording"]
+        assert recording["lost_kernel_events"] > 0 and recording["lost_stamps"] == 0, recording
+    else:
+        assert code == 0
 
 
 def children(tmux: Tmux) -> list[int]:
@@ -158,7 +165,8 @@ def test_it_looks_on_while_a_recorder_runs(tmp_path: Path, tmux: Tmux) -> None:
         lines = screen.splitlines()
         assert len(lines) == 24 and lines[0].startswith("taut top · run.mcap") and "stamps/s" in lines[0]
         assert all(len(line) <= 80 for line in lines)
-        assert "nothing lost" in lines[1] and "no guard" in lines[1]
+        # A busy machine may lose kernel events.
+        assert re.match(r"(nothing lost|LOST [\d ]+ kernel events) · no guard", lines[1])
         assert "HOPS from plan.made" in screen and "→ arm.taken" in screen and "→ arm.done" in screen
         # Into the second hop, and back.
         tmux.type("Enter", "Down", "Enter")

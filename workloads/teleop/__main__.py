@@ -165,7 +165,9 @@ def _parse() -> argparse.Namespace:
             parser.error("--hosts 2 needs --arrangement split, whose parts are processes")
         if not re.fullmatch(r"\d{1,7}:\d{1,7}", options.relay):
             parser.error(f"--relay {options.relay}: takes DELAY:JITTER in µs, as 200:100")
-        options.two_hosts = Hosts(options.relay, options.hog, Path(options.recordings))
+        folder = Path(options.recordings)
+        folder.mkdir(parents=True, exist_ok=True)
+        options.two_hosts = Hosts(options.relay, options.hog, folder)
     return options
 
 

@@ -39,7 +39,10 @@ def recorded(folder: Path, *options: str) -> Any:
     setpoints = json.loads(out)["setpoints"]
     assert setpoints["unexplained"] == 0 and setpoints["applied"] > 0, setpoints
     command = [str(TAUT), "report", "leader.mcap", "follower.mcap", "--join", "--format", "json"]
-    report = json.loads(subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE).stdout)
+    said = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE)
+    report = json.loads(said.stdout)
+    # A busy machine may lose kernel events, and only then is it 5.
+    assert said.returncode == (5 if report["recording"]["lost_kernel_events"] else 0)
     assert [host["name"] for host in report["recording"]["hosts"]] == ["leader", "follower"]
     if not report["recording"]["kernel_events"]:
         pytest.skip("without kernel events there are no causes")

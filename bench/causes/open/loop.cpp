@@ -42,6 +42,8 @@ struct Logged {
     uint64_t due_ns, taken_ns, done_ns;
     // Of all stages: what they computed or waited for it, less what was put in.
     std::atomic<uint64_t> usual_ns;
+    // What was put in, and what it waited for the lock.
+    uint64_t put_in_ns;
 } *logged;
 
 // What all threads and processes share: a lock, and a queue of one producer and one consumer for each stage, with a futex for
@@ -217,7 +219,7 @@ void *serve(void *argument) {
         uint64_t id = take(stage);
         taut_stamp(taken, id);
         logged[id].taken_ns = now_ns();
-        uint64_t own_ns = work_ns / uint64_t(stages), asked_ns = 0, put_in_ns = 0;
+        uint64_t own_ns = work_ns / uint64_t(stages), asked_ns = 0, put_in_ns = 0, beside_ns = 0;
         bool strikes = is_last && now_ns() > strike_ns;
         if (strikes) strike_ns = now_ns() + uint64_t(double(every_ns) * (0.5 + chance(state)));
         if (is_last && ask) {
@@ -225,14 +227,18 @@ void *serve(void *argument) {
             uint64_t extra_ns = strikes && !off ? size_ns : 0;
             asked_ns = ask_helper(own_ns / 2 + extra_ns);
             asked_ns -= std::min(asked_ns, extra_ns);
+            beside_ns = extra_ns;
         } else {
             compute(own_ns);
         }
         if (is_last) {
+            uint64_t asks_ns = now_ns();
             pthread_mutex_lock(&shared->lock);
+            if (is("lock") || is("pi_lock")) beside_ns += now_ns() - asks_ns;
             pthread_mutex_unlock(&shared->lock);
             if (strikes && is("work")) compute(put_in_ns = size_ns);
-            if (strikes && is("sleep")) usleep(useconds_t(size_ns / 1000));
+            if (strikes && is("sleep")) usleep(useconds_t(size_ns / 1000)), beside_ns += size_ns;
+            logged[id].put_in_ns = put_in_ns + beside_ns;
         }
         taut_stamp(done, id);
         logged[id].done_ns = now_ns();
@@ -315,7 +321,8 @@ void write_log() {
     for (uint64_t id = 1; id <= messages; id++) {
         const Logged &of = logged[id];
         auto number = [](uint64_t ns) { return static_cast<unsigned long long>(ns); };
-        fprintf(file, "%llu %llu %llu %llu\n", number(of.due_ns), number(of.taken_ns), number(of.done_ns), number(of.usual_ns));
+        fprintf(file, "%llu %llu %llu %llu ", number(of.due_ns), number(of.taken_ns), number(of.done_ns), number(of.usual_ns));
+        fprintf(file, "%llu\n", number(of.put_in_ns));
     }
     if (fclose(file) != 0) fail(log_path.c_str());
 }

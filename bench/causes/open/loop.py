@@ -84,6 +84,7 @@ async def serve(connection: socket.socket, options: argparse.Namespace) -> None:
             strike = time.monotonic() + options.every_us / 1e6 * chance.uniform(0.5, 1.5)
             if options.kind == "sleep":
                 time.sleep(options.size_us / 1e6)
+                log.wait(int(options.size_us * 1e3))
             else:
                 compute(options.size_us)
                 log.put_in(options.size_us)
@@ -116,8 +117,11 @@ def serve_by_threads(options: argparse.Namespace) -> None:
         compute(options.work_us / 2)
         extra_us = options.size_us * (strikes and not options.off and options.kind != "lock")
         log.ask(helper, options.work_us / 2, extra_us)
+        asks_ns = time.monotonic_ns()
         with lock:
             pass
+        if options.kind == "lock":
+            log.wait(time.monotonic_ns() - asks_ns)
         taut.stamp("service.done", number)
         taut.applied(number)
         log.done()
@@ -212,29 +216,36 @@ class Log:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.lines: list[tuple[int, int, int, int]] = []
+        self.lines: list[tuple[int, int, int, int, int]] = []
         self.before_ns = time.thread_time_ns()
 
     def take(self, due_ns: int) -> None:
-        self.due_ns, self.taken_ns, self.beside_ns = due_ns, time.monotonic_ns(), 0
+        self.due_ns, self.taken_ns, self.beside_ns, self.put_in_ns = due_ns, time.monotonic_ns(), 0, 0
 
     def put_in(self, us: float) -> None:
         self.beside_ns -= int(us * 1e3)
+        self.wait(int(us * 1e3))
+
+    def wait(self, ns: int) -> None:
+        """What was put in and is not counted by the thread's clock."""
+        self.put_in_ns += ns
 
     def ask(self, helper: Callable[[float], None], us: float, extra_us: float) -> None:
         wall_ns, own_ns = time.monotonic_ns(), time.thread_time_ns()
         helper(us + extra_us)
         wall_ns, own_ns = time.monotonic_ns() - wall_ns, time.thread_time_ns() - own_ns
         self.beside_ns += max(wall_ns - own_ns - int(extra_us * 1e3), 0)
+        self.put_in_ns += int(extra_us * 1e3)
 
     def done(self) -> None:
         done_ns, own_ns = time.monotonic_ns(), time.thread_time_ns()
-        self.lines.append((self.due_ns, self.taken_ns, done_ns, own_ns - self.before_ns + self.beside_ns))
+        usual_ns = own_ns - self.before_ns + self.beside_ns
+        self.lines.append((self.due_ns, self.taken_ns, done_ns, usual_ns, self.put_in_ns))
         self.before_ns = own_ns
 
     def write(self) -> None:
         if self.path:
-            Path(self.path).write_text("".join(f"{due} {taken} {done} {own}\n" for due, taken, done, own in self.lines))
+            Path(self.path).write_text("".join(" ".join(map(str, line)) + "\n" for line in self.lines))
 
 
 def compute(us: float) -> None:

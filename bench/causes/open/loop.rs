@@ -65,7 +65,7 @@ fn serve(inbox: mpsc::Receiver<(u64, u64)>, options: &Options) {
         _ => Box::new(compute),
     };
     let (mut state, mut strike_ns) = (options.seed * 77 + 3, monotonic_ns());
-    let mut logged: Vec<[u64; 4]> = Vec::with_capacity(options.messages as usize);
+    let mut logged: Vec<[u64; 5]> = Vec::with_capacity(options.messages as usize);
     let mut before_ns = thread_ns();
     for (id, due_ns) in inbox {
         stamp!("server.taken", id);
@@ -79,17 +79,20 @@ fn serve(inbox: mpsc::Receiver<(u64, u64)>, options: &Options) {
         let asked = (monotonic_ns(), thread_ns());
         helper(options.work_ns / 2 + extra_ns);
         let beside_ns = (monotonic_ns() - asked.0).saturating_sub(thread_ns() - asked.1);
+        let asks_ns = monotonic_ns();
         drop(LOCK.lock().unwrap());
+        let put_in_ns = if options.kind == "lock" { monotonic_ns() - asks_ns } else { extra_ns };
         stamp!("server.done", id);
         let (done_ns, own_ns) = (monotonic_ns(), thread_ns());
         applied(id);
-        logged.push([due_ns, taken_ns, done_ns, own_ns - before_ns + beside_ns.saturating_sub(extra_ns)]);
+        let usual_ns = own_ns - before_ns + beside_ns.saturating_sub(extra_ns);
+        logged.push([due_ns, taken_ns, done_ns, usual_ns, put_in_ns]);
         before_ns = own_ns;
     }
     if let Some(path) = &options.log {
         let mut text = String::new();
-        for [due_ns, taken_ns, done_ns, usual_ns] in logged {
-            writeln!(text, "{due_ns} {taken_ns} {done_ns} {usual_ns}").unwrap();
+        for [due_ns, taken_ns, done_ns, usual_ns, put_in_ns] in logged {
+            writeln!(text, "{due_ns} {taken_ns} {done_ns} {usual_ns} {put_in_ns}").unwrap();
         }
         fs::write(path, text).unwrap();
     }

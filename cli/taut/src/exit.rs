@@ -40,7 +40,7 @@ pub const TABLE: [(&str, &str, &str); 11] = [
     ),
     (
         "5",
-        "finished, but data was lost or damaged",
+        "data was lost or damaged",
         "finished, but data was lost while it was taken, or damaged in the file that was read; the output says what",
     ),
     (

@@ -29,19 +29,17 @@ struct Surveyed {
 /// Options of everything that joins.
 #[derive(clap::Args, Debug)]
 pub struct JoinArgs {
-    /// Names of the hosts, in the order of the recordings [default: as recorded, see record --host-name].
+    /// Names of the hosts, in the recordings' order [default: as recorded].
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub hosts: Vec<String>,
-    /// Where the offsets of the clocks come from [default: the messages, or none between recordings of one boot of one machine].
+    /// Take clock offsets from messages, or trust CLOCK_REALTIME [default: messages, except within one boot].
     #[arg(long, value_name = "SOURCE")]
     pub clocks: Option<Clocks>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Clocks {
-    /// The messages, also where recordings are of one machine.
     Messages,
-    /// CLOCK_REALTIME of all hosts is taken for one clock: nothing is aligned.
     Realtime,
 }
 

@@ -20,6 +20,7 @@ mod output;
 #[cfg(test)]
 mod reference;
 mod ros_filter;
+mod scratch;
 mod stop;
 mod time;
 
@@ -36,14 +37,13 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 
 /// Find out why a robot control loop is late.
 ///
-/// taut records where each message was and when. It reports latency hop by hop, where messages ended, and which causes
-/// the excess latency of late ones has.
+/// Records where each message was and when; reports latency by hop, outcomes, and the causes of late messages.
 #[derive(Parser)]
 #[command(
     name = "taut",
     version = VERSION.as_str(),
     arg_required_else_help = true,
-    after_help = format!("Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n  taut report run.mcap --format html -o report.html\n\n{}", exit::help())
+    after_help = format!("Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n\n{}", exit::help())
 )]
 struct Cli {
     #[command(subcommand)]

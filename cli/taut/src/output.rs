@@ -11,7 +11,7 @@ use taut_document::{Document, Style};
 use taut_recording::{Shown, is_harmful};
 use tempfile::NamedTempFile;
 
-use crate::format::Format;
+use crate::{format::Format, scratch::Scratch};
 
 /// Writes the result to stdout, which "-" is, too, or to `path` by way of a temporary neighbour.
 pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
@@ -111,28 +111,13 @@ pub fn recording<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) -> Resu
     if path != Path::new("-") {
         return write(path);
     }
-    let folder = unkept("taut-out-")?;
+    let folder = Scratch::in_memory("taut-out-")?;
     let whole = folder.path().join("recording.mcap");
     let written = write(&whole)?;
     let mut stdout = std::io::stdout().lock();
     let copied = std::io::copy(&mut std::fs::File::open(&whole)?, &mut stdout).and_then(|_| stdout.flush());
     as_far_as_it_is_read(copied.map_err(Into::into))?;
     Ok(written)
-}
-
-/// A file system in memory.
-pub const MEMORY: &str = "/dev/shm";
-
-/// Bytes that are free in memory for files; none where there is no such file system.
-pub fn room_in_memory() -> Option<u64> {
-    let there = rustix::fs::statvfs(MEMORY).ok()?;
-    Some(there.f_bavail.saturating_mul(there.f_frsize))
-}
-
-/// A folder for what is not kept, in memory if possible: what is read is given back at once.
-pub fn unkept(prefix: &str) -> Result<tempfile::TempDir> {
-    let builder = || tempfile::Builder::new().prefix(prefix).to_owned();
-    builder().tempdir_in(MEMORY).or_else(|_| builder().tempdir()).context("a place for what is not kept")
 }
 
 /// Has files of these names written in `folder`, which is made if need be. They take their places when all are whole.

@@ -6,10 +6,10 @@ use taut_analysis::{Analysis, Chain, SourceKind};
 /// Only the chains through these topics and nodes.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct RosFilter {
-    /// ROS 2: only chains through this topic or service, such as /scan; may be given again.
+    /// ROS 2: only chains through this topic or service; repeatable.
     #[arg(long, value_name = "NAME")]
     topic: Vec<String>,
-    /// ROS 2: only chains through this node, such as /camera; may be given again.
+    /// ROS 2: only chains through this node; repeatable.
     #[arg(long, value_name = "NAME")]
     node: Vec<String>,
 }

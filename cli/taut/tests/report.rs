@@ -94,7 +94,7 @@ fn the_figures_are_the_recordings() {
 fn two_recordings_of_other_points_are_compared_at_those_of_both() {
     let folder = Folder::new();
     folder.records("other.mcap", "b.planned");
-    let said = "pass other points: they are compared at the 2 that both pass";
+    let said = "pass different points: they are compared at the 2 that both pass";
     for command in ["report", "compare"] {
         let compared = folder.taut(&[command, "run.mcap", "other.mcap", "--format", "json"]).success();
         let output = &compared.get_output().stdout;

@@ -102,12 +102,12 @@ impl Analyzer {
         damage.append(&mut linked.damage);
         let (start_ns, end_ns) = span(&info, ending.as_ref(), &linked, &timelines, &self.telemetry);
         let points = std::mem::take(&mut linked.points);
-        let context = Context { points: &points, objects: &objects, start_ns, end_ns, holes };
+        let kernel_holes = timelines.missing();
+        let context = Context { points: &points, objects: &objects, start_ns, end_ns, holes, kernel_holes };
         let mut totals = totals(&counts, &context);
         (totals.clock_error_ns, totals.file_bytes) = (clock_error_ns, file_bytes);
-        let missing = timelines.missing();
-        totals.lost_kernel_stretches = missing.len() as u64;
-        totals.lost_kernel_ns = missing.iter().map(|(from, to)| to - from).sum();
+        totals.lost_kernel_stretches = context.kernel_holes.len() as u64;
+        totals.lost_kernel_ns = context.kernel_holes.iter().map(|(from, to)| to - from).sum();
         totals.lost_telemetry = self.telemetry.lost_messages();
         totals.trips = trips(&linked, &context);
         let signals = signals_of(&mut linked, &context);

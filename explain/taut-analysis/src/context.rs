@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use taut_points::{PointId, Points};
+use taut_points::{PointId, Points, SourceKind};
 use taut_timelines::Objects;
 
 /// Names, and where the recording begins, ends and is incomplete.
@@ -11,8 +11,10 @@ pub(crate) struct Context<'a> {
     pub objects: &'a Objects,
     pub start_ns: u64,
     pub end_ns: u64,
-    /// Stretches in which passes may be missing, ascending without overlaps.
+    /// Stretches in which stamps or ROS 2 events may be missing, ascending without overlaps.
     pub holes: Vec<(u64, u64)>,
+    /// The same of kernel events.
+    pub kernel_holes: Vec<(u64, u64)>,
 }
 
 impl Context<'_> {
@@ -21,9 +23,17 @@ impl Context<'_> {
         self.points.name(point)
     }
 
-    /// Whether passes may be missing between these times.
+    /// Whether stamps or ROS 2 events may be missing between these times.
     pub fn has_hole(&self, from_ns: u64, until_ns: u64) -> bool {
         overlaps(&self.holes, from_ns, until_ns)
+    }
+
+    /// Whether passes of this point may be missing between these times: those of a wake are found by kernel events.
+    pub fn may_lack(&self, point: PointId, from_ns: u64, until_ns: u64) -> bool {
+        match self.points.source(point) {
+            SourceKind::Wakes => overlaps(&self.kernel_holes, from_ns, until_ns),
+            _ => self.has_hole(from_ns, until_ns),
+        }
     }
 
     /// "comm/tid" by its last name; "" of a thread that an import invented.

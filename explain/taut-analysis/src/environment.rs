@@ -154,7 +154,7 @@ impl Host {
         let waited_for = if what == "cpu" { "a CPU" } else { what };
         (share >= 10.0 * SAID_SHARE).then(|| {
             let all = format!(
-                "in {:.0} % of the time some thread of this machine waited for {waited_for} (pressure)",
+                "for {:.0} % of the time some thread of this machine waited for {waited_for} (pressure)",
                 100.0 * share
             );
             // Of a load that stays the same there is no worst moment.
@@ -284,12 +284,12 @@ mod tests {
     fn pressure_and_quotas_are_said_and_a_quiet_machine_is_not() {
         let pressure = environment("psi.cpu.some_total_us", &[0.0, 100_000.0, 900_000.0]);
         let expected =
-            "in 45 % of the time some thread of this machine waited for a CPU (pressure), most around 1 s: 80 %";
+            "for 45 % of the time some thread of this machine waited for a CPU (pressure), most around 1 s: 80 %";
         assert_eq!(pressure.notes(0, &[], &[]), [expected]);
         let steady = environment("psi.cpu.some_total_us", &[0.0, 400_000.0, 800_000.0]);
         assert_eq!(
             steady.notes(0, &[], &[]),
-            ["in 40 % of the time some thread of this machine waited for a CPU (pressure)"]
+            ["for 40 % of the time some thread of this machine waited for a CPU (pressure)"]
         );
         let busy = environment("psi.cpu.some_total_us", &[0.0, 600_000.0, 1_000_000.0]);
         assert_eq!((busy.cpu_pressure(), steady.cpu_pressure()), (Some(0.5), None));

@@ -210,14 +210,16 @@ fn points(table: &Table<'_>, line: &ChainLine, context: &Context<'_>) -> Vec<Poi
         let mut times: Vec<u64> =
             (0..table.rows.len()).map(|row| table.row(row)[column]).filter(|time| *time != NEVER).collect();
         times.sort_unstable();
-        let periods: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // What a hole of the recording lies in is no period.
+        let whole = times.windows(2).filter(|pair| !context.may_lack(id, pair[0], pair[1]));
+        let (begins, periods): (Vec<u64>, Vec<u64>) = whole.map(|pair| (pair[0], pair[1] - pair[0])).unzip();
         let mut sorted = periods.clone();
         sorted.sort_unstable();
         let median = taut_stats::rank(&sorted, 0.5).unwrap_or(0);
         let jitter: Vec<u64> = periods.iter().map(|period| period.abs_diff(median)).collect();
         let mut sorted_jitter = jitter.clone();
         sorted_jitter.sort_unstable();
-        let active_ns = times.last().zip(times.first()).map_or(0, |(last, first)| last - first);
+        let active_ns: u64 = periods.iter().sum();
         let longest_typical = median.saturating_mul(GAP.0) / GAP.1;
         let gap = |(from, ns): (&u64, &u64)| Gap {
             from_ns: from.saturating_sub(context.start_ns),
@@ -225,7 +227,7 @@ fn points(table: &Table<'_>, line: &ChainLine, context: &Context<'_>) -> Vec<Poi
             missing: ((*ns as f64 / median.max(1) as f64).round() as u64).saturating_sub(1),
         };
         let mut gaps: Vec<Gap> =
-            times.iter().zip(&periods).filter(|(_, period)| **period > longest_typical).map(gap).collect();
+            begins.iter().zip(&periods).filter(|(_, period)| **period > longest_typical).map(gap).collect();
         let (number, missing) = (gaps.len() as u64, gaps.iter().map(|gap| gap.missing).sum());
         gaps.sort_by_key(|gap| (std::cmp::Reverse(gap.ns), gap.from_ns));
         gaps.truncate(GAPS_MOST);

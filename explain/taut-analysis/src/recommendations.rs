@@ -54,8 +54,8 @@ const RULES: &[Rule] = &[
     rule(
         Cause::Lock,
         "",
-        "hold the lock for a shorter time: copy the data under it and do the work, the I/O and the sleep outside; where one side \
-         must never wait, use a priority-inheritance mutex or a depth-1 mailbox",
+        "hold the lock for a shorter time: copy the data under it and do the work, the I/O and the sleep outside; where a \
+         less urgent thread holds it, use a priority-inheritance mutex; where one side must never wait, a depth-1 mailbox",
     ),
     rule_when(
         Cause::Preempted,
@@ -118,7 +118,7 @@ const RULES: &[Rule] = &[
     rule(
         Cause::Executor,
         "",
-        "make the other callback shorter, or give one of them a callback group and a thread of its own (a multi-threaded \
+        "make the callback that it is busy with shorter, or give one of them a callback group and a thread of its own (a multi-threaded \
          executor, or an executor for that node): the callback was ready and its executor was busy",
     ),
     rule(
@@ -415,7 +415,7 @@ mod tests {
             recommend(&explained, &chain, &BTreeMap::new()).remove(0).remedy
         };
         assert!(remedy(1).contains("still busy with the message before"), "{}", remedy(1));
-        assert!(remedy(3).contains("the other callback"), "{}", remedy(3));
+        assert!(remedy(3).contains("the callback that it is busy with"), "{}", remedy(3));
     }
 
     #[test]

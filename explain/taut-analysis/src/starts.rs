@@ -64,7 +64,7 @@ pub(crate) fn of(
     let period_ns = taut_stats::rank(&periods, 0.5).unwrap_or(0);
     let missing_before = |at: usize| {
         let (pass_ns, next_ns) = (starts[at].1.time_ns, starts[at + 1].1.time_ns);
-        if context.has_hole(pass_ns, next_ns) {
+        if context.may_lack(first, pass_ns, next_ns) {
             return 0;
         }
         // Passes of which the moment is not known have their periods, too; several messages of one start share its.

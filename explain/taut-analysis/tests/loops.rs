@@ -40,10 +40,19 @@ fn sleep_until(scene: &mut Scene, from: u64, asked: u64, woken: u64, runs: u64) 
 }
 
 /// The same by a call with those arguments.
-fn wait_until(scene: &mut Scene, call: (i64, i64, i64), from: u64, (asked, woken, runs): (u64, u64, u64)) {
+fn wait_until(scene: &mut Scene, call: (i64, i64, i64), from: u64, moments: (u64, u64, u64)) {
+    wait(scene, call, from, moments, TIMER << 8);
+}
+
+/// The same in a sleep for a time.
+fn sleep_for(scene: &mut Scene, call: i64, from: u64, moments: (u64, u64, u64)) {
+    wait(scene, (call, 1, 0), from, moments, TIMER << 8 | 1);
+}
+
+fn wait(scene: &mut Scene, call: (i64, i64, i64), from: u64, (asked, woken, runs): (u64, u64, u64), timer: i64) {
     let asked_ns = (asked * US) as i64;
     scene.enter(0, from, CTRL, call.0, call.1, call.2);
-    scene.event(0, from + 1, KernelEvent::TimerStart, CTRL, [asked_ns, asked_ns + 50_000, TIMER << 8]);
+    scene.event(0, from + 1, KernelEvent::TimerStart, CTRL, [asked_ns, asked_ns + 50_000, timer]);
     scene.switch(0, from + 2, CTRL, S, 0);
     fires(scene, woken - 1, 0);
     scene.wake(0, woken, 0, IRQ, CTRL);
@@ -333,13 +342,7 @@ fn a_sleep_for_a_time_has_no_schedule() {
     let noise = server::poisson(101, 5_000.0, 3);
     for k in 0..100u64 {
         let asked = at + 1 + 10_000;
-        scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, 0);
-        let asked_ns = (asked * US) as i64;
-        scene.event(0, at + 1, KernelEvent::TimerStart, CTRL, [asked_ns, asked_ns + 50_000, TIMER << 8 | 1]);
-        scene.switch(0, at + 2, CTRL, S, 0);
-        fires(&mut scene, asked + 49, 0);
-        scene.wake(0, asked + 50, 0, IRQ, CTRL).switch(0, asked + 55, 0, R, CTRL);
-        scene.exit(0, asked + 57, CTRL, libc::SYS_clock_nanosleep);
+        sleep_for(&mut scene, libc::SYS_clock_nanosleep, at, (asked, asked + 50, asked + 55));
         at = asked + 157 + noise[k as usize] % 300;
     }
     scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, 0).switch(0, at + 2, CTRL, S, 0);
@@ -563,8 +566,13 @@ fn timed_waits_at_a_lock_of_their_own_each_are_at_one_place() {
 
 const OTHER: i32 = 21;
 
-/// Of two threads of which one waits for the next moment of 10 ms, for whole ms, and the one that serves it hands that on: their loops.
-fn in_turn(whole_ms: fn(u64) -> u64, server: fn(u64) -> i32) -> Vec<taut_analysis::Loop> {
+/// epoll_pwait at one descriptor.
+fn descriptor(_: i32) -> (i64, i64, i64) {
+    (libc::SYS_epoll_pwait, 5, 0)
+}
+
+/// Of two threads of which one waits for the next moment of 10 ms, for whole ms, and the one that serves it hands that on.
+fn in_turn(whole_ms: fn(u64) -> u64, server: fn(u64) -> i32, call: fn(i32) -> (i64, i64, i64)) -> Scene {
     const PARKED: (i64, i64, i64) = (libc::SYS_futex, 0x7f00_2000, 128);
     let mut scene = new();
     scene.thread(BRIDGE, OTHER, "bridge", true);
@@ -576,7 +584,8 @@ fn in_turn(whole_ms: fn(u64) -> u64, server: fn(u64) -> i32) -> Vec<taut_analysi
     let wait = |scene: &mut Scene, tid: i32, at: u64, due: u64| {
         let asked = at + 1 + whole_ms(due - at) * 1_000;
         let asked_ns = (asked * US) as i64;
-        scene.enter(cpu(tid), at, tid, libc::SYS_epoll_pwait, 5, 0);
+        let (number, object, operation) = call(tid);
+        scene.enter(cpu(tid), at, tid, number, object, operation);
         scene.event(cpu(tid), at + 1, KernelEvent::TimerStart, tid, [asked_ns, asked_ns + 50_000, TIMER << 8]);
         scene.switch(cpu(tid), at + 2, tid, S, 0);
         asked
@@ -586,10 +595,11 @@ fn in_turn(whole_ms: fn(u64) -> u64, server: fn(u64) -> i32) -> Vec<taut_analysi
     let mut asked = wait(&mut scene, server(1), 100, due);
     while due <= 3_000_000 {
         k += 1;
-        let (tid, next, at) = (server(k), server(k + 1), asked + 110);
+        // Who is too early does nothing.
+        let (tid, next, at) = (server(k), server(k + 1), asked + if asked < due { 40 } else { 110 });
         fires(&mut scene, asked + 4, 0);
         scene.wake(0, asked + 5, 0, IRQ, tid).switch(cpu(tid), asked + 8, 0, R, tid);
-        scene.exit(cpu(tid), asked + 10, tid, libc::SYS_epoll_pwait);
+        scene.exit(cpu(tid), asked + 10, tid, call(tid).0);
         if next != tid {
             scene.wake(cpu(tid), at, tid, 0, next).switch(cpu(next), at + 3, 0, R, next);
             scene.exit(cpu(next), at + 5, next, libc::SYS_futex);
@@ -599,26 +609,115 @@ fn in_turn(whole_ms: fn(u64) -> u64, server: fn(u64) -> i32) -> Vec<taut_analysi
         due += if at + 20 < due { 0 } else { 10_000 };
         asked = wait(&mut scene, next, at + 20, due);
     }
-    analyse(&scene).loops
+    scene
 }
 
 #[test]
 fn a_timer_that_either_of_two_threads_serves_is_a_loop_of_both_and_of_neither() {
     // Tokio rounds up. Go rounds down, and waits again for the rest: 1 ms.
     for whole_ms in [|us: u64| us.div_ceil(1_000), |us: u64| (us / 1_000).max(1)] {
-        let loops = in_turn(whole_ms, |k| if k * k % 7 < 3 { BRIDGE } else { OTHER });
+        let loops = analyse(&in_turn(whole_ms, |k| if k * k % 7 < 3 { BRIDGE } else { OTHER }, descriptor)).loops;
         let [of] = loops.as_slice() else { panic!("{loops:?}") };
         assert_eq!((of.name.as_str(), of.threads, &of.found), ("bridge timer 10 ms", 2, &LoopFound::AbsoluteTimer));
-        assert!((250..=300).contains(&of.activations) && of.skipped <= Some(5), "{of:?}");
+        assert!((250..=300).contains(&of.activations) && matches!(of.skipped, Some(0..=5)), "{of:?}");
     }
 }
 
 /// The steps of the one that serves nearly all are steady, and no thread wakes it.
 #[test]
 fn a_thread_that_serves_nearly_all_of_a_timer_has_no_loop_beside_it() {
-    let loops = in_turn(|us| us.div_ceil(1_000), |k| if k % 20 == 0 { OTHER } else { BRIDGE });
+    let scene = in_turn(|us| us.div_ceil(1_000), |k| if k % 20 == 0 { OTHER } else { BRIDGE }, descriptor);
+    let loops = analyse(&scene).loops;
     let found: Vec<(&str, u64)> = loops.iter().map(|of| (of.name.as_str(), of.threads)).collect();
     assert_eq!(found, [("bridge timer 10 ms", 2)]);
+}
+
+/// As Tokio without sockets, at one futex, and Java's executors of two threads, at one of each.
+#[test]
+fn threads_that_wait_one_at_a_time_at_futexes_serve_their_timers_together() {
+    /// FUTEX_WAIT_BITSET, private.
+    const WAIT: i64 = 9 | 128;
+    for call in
+        [|_| (libc::SYS_futex, 0x7f00_3000, WAIT), |tid| (libc::SYS_futex, 0x7f00_3000 + 256 * i64::from(tid), WAIT)]
+    {
+        let scene = in_turn(|us| us.div_ceil(1_000), |k| if k * k % 7 < 3 { BRIDGE } else { OTHER }, call);
+        let loops = analyse(&scene).loops;
+        let [of] = loops.as_slice() else { panic!("{loops:?}") };
+        assert_eq!((of.name.as_str(), of.threads, &of.found), ("bridge timer 10 ms", 2, &LoopFound::AbsoluteTimer));
+        assert!((250..=300).contains(&of.activations) && matches!(of.skipped, Some(0..=5)), "{of:?}");
+    }
+}
+
+#[test]
+fn releases_amid_lost_events_of_any_thread_that_serves_a_timer_are_not_skipped() {
+    // The one that serves least is alone with its CPU, whose events are lost while it serves all.
+    let server = |k| if k % 3 == 0 || (100..130).contains(&k) { OTHER } else { BRIDGE };
+    let mut scene = in_turn(|us| us.div_ceil(1_000), server, descriptor);
+    let (since_ns, time_ns) = (1_015_500 * US, 1_265_500 * US);
+    let cpu = (OTHER - BRIDGE) as u16;
+    scene.events.retain(|(of, at_ns, ..)| *of != cpu || !(since_ns..time_ns).contains(at_ns));
+    let place = format!("cpu {cpu} ftrace sched");
+    scene.lost.push(Lost { since_ns, time_ns, what: LostWhat::KernelEvents, place, count: 99, is_estimate: false });
+    let loops = analyse(&scene).loops;
+    let of = loops.iter().find(|of| of.name == "bridge timer 10 ms").unwrap();
+    assert!(of.threads == 2 && of.activations > 250 && matches!(of.skipped, Some(0..=5)), "{of:?}");
+}
+
+#[test]
+fn a_wait_of_a_millisecond_after_each_activation_is_not_the_rest_of_the_one_before() {
+    const CALL: (i64, i64, i64) = (libc::SYS_epoll_pwait, 5, 0);
+    let mut scene = new();
+    let mut free = 100;
+    for k in 1..=300u64 {
+        // It works for 0.1 to 0.4 ms each 10 ms, and 1 ms later for half of that.
+        let (due, work) = (k * 10_000, 100 + k * 37 % 300);
+        let asked = free + 1 + (due - free).div_ceil(1_000) * 1_000;
+        wait_until(&mut scene, CALL, free, (asked, asked + 5, asked + 8));
+        let again = asked + 10 + work;
+        wait_until(&mut scene, CALL, again, (again + 1_001, again + 1_006, again + 1_009));
+        free = again + 1_011 + work / 2;
+    }
+    scene.enter(0, free, CTRL, CALL.0, CALL.1, CALL.2).switch(0, free + 2, CTRL, S, 0);
+    let loops = analyse(&scene).loops;
+    let found: Vec<(&str, u64)> = loops.iter().map(|of| (of.name.as_str(), of.activations)).collect();
+    // Both are kept each 10 ms.
+    assert_eq!(found, [("ctrl timer 10 ms", 300), ("ctrl timer 10 ms #2", 300)]);
+}
+
+/// As the monitor of Go's runtime: 20 µs at first, up to 10 ms.
+#[test]
+fn a_thread_that_sleeps_ever_longer_while_there_is_nothing_to_do_is_no_loop() {
+    const SLEEP: i64 = libc::SYS_nanosleep;
+    const MONITOR: [u64; 11] = [20, 20, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120];
+    let asleep = |lengths: &[u64]| {
+        let (mut scene, mut at) = (new(), 100);
+        for length in lengths {
+            let asked = at + 1 + length;
+            sleep_for(&mut scene, SLEEP, at, (asked, asked + 5, asked + 8));
+            at = asked + 15;
+        }
+        (scene, at)
+    };
+    let names = |scene: &Scene| analyse(scene).loops.into_iter().map(|of| of.name).collect::<Vec<String>>();
+    let loops_of = |first: &[u64], last: u64| {
+        let (mut scene, at) = asleep(&[first, &[last; 200]].concat());
+        scene.enter(0, at, CTRL, SLEEP, 1, 0).switch(0, at + 2, CTRL, S, 0);
+        names(&scene)
+    };
+    assert_eq!(loops_of(&MONITOR, 10_000), [""; 0]);
+    // Two that happen to be twice as long as the one before are none.
+    assert_eq!(loops_of(&[2_000, 4_000, 3_000, 6_000, 1_000], 10_000).len(), 1);
+    // A driver that waits for its device, and then is a loop.
+    assert_eq!(loops_of(&[1_000, 2_000, 4_000, 8_000, 16_000], 20_000).len(), 1);
+    // One that is so afterwards, by another wait.
+    let (mut scene, mut at) = asleep(&[&MONITOR[..], &[10_000; 3]].concat());
+    let free = at.next_multiple_of(10_000);
+    for due in (1..=300).map(|k| free + k * 10_000) {
+        wait_until(&mut scene, (libc::SYS_read, 5, 0), at, (due, due + 5, due + 8));
+        at = due + 100;
+    }
+    scene.enter(0, at, CTRL, libc::SYS_read, 5, 0).switch(0, at + 2, CTRL, S, 0);
+    assert_eq!(names(&scene).len(), 1);
 }
 
 #[test]
@@ -727,6 +826,44 @@ fn wakes_of_activations_that_are_left_out_are_not_counted_among_the_others() {
     let of = analysis.loops.iter().find(|of| of.name == "bridge read").unwrap();
     assert!(of.left_out > 0 && of.activations + of.left_out == 100, "{} {}", of.activations, of.left_out);
     assert_eq!(of.found, LoopFound::WokenBy { thread: "ctrl/10".into(), activations: of.activations });
+}
+
+#[test]
+fn a_hole_is_no_period_of_a_point() {
+    let mut scene = new();
+    passed_on(&mut scene, 100, false);
+    let (since_ns, time_ns) = (40_500 * US, 60_500 * US);
+    scene.events.retain(|(_, at_ns, ..)| !(since_ns..time_ns).contains(at_ns));
+    for cpu in [0, 1] {
+        let (place, what) = (format!("cpu {cpu} ftrace sched"), LostWhat::KernelEvents);
+        scene.lost.push(Lost { since_ns, time_ns, what, place, count: 200, is_estimate: false });
+    }
+    let analysis = analyse(&scene);
+    let points: Vec<_> = analysis.chains.iter().flat_map(|chain| &chain.points).collect();
+    assert!(!points.is_empty());
+    for point in points {
+        assert!(point.period.max_ns < Some(2_000 * US) && point.gaps == 0, "{point:?}");
+        assert!((point.rate_hz.unwrap() - 1000.0).abs() < 20.0, "{point:?}");
+    }
+}
+
+#[test]
+fn what_a_hole_cuts_off_is_not_unexplained() {
+    let mut scene = new();
+    passed_on(&mut scene, 400, false);
+    for cycle in (50..100).step_by(10) {
+        let (since_ns, time_ns) = ((1_000 * cycle + 60) * US, (1_000 * cycle + 960) * US);
+        scene.events.retain(|(_, at_ns, ..)| !(since_ns..time_ns).contains(at_ns));
+        for cpu in [0, 1] {
+            let (place, what) = (format!("cpu {cpu} ftrace sched"), LostWhat::KernelEvents);
+            scene.lost.push(Lost { since_ns, time_ns, what, place, count: 200, is_estimate: false });
+        }
+    }
+    let outcomes: Vec<_> = analyse(&scene).chains.iter().map(|chain| chain.outcomes.clone()).collect();
+    assert!(!outcomes.is_empty());
+    for of in outcomes {
+        assert_eq!(of.unexplained, 0, "{of:?}");
+    }
 }
 
 #[test]

@@ -83,7 +83,7 @@ pub struct Follower {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Follows recordings in a thread of its own, which gives way to everybody, and keeps `state` as it is now.
+/// Follows recordings in a thread of its own, which takes the CPU from no thread when it wakes, and keeps `state` as it is now.
 ///
 /// # Errors
 /// A file cannot be opened, and which one, or there can be no thread.

@@ -1035,6 +1035,43 @@ fn an_answer_is_lost_to_no_other_client_of_its_node() {
     assert_eq!(ends, BTreeMap::from([("applied".into(), 50)]), "{notes:?}");
 }
 
+/// The events executor does not look for what is ready between two that are: under load an image is taken right after an answer.
+#[test]
+fn what_is_taken_right_after_an_answer_comes_to_its_callback() {
+    let (server, gid) = (3, 77);
+    let mut robot = Robot::with_detector(10);
+    robot.object(2, RosObjectKind::Client, 5, 1, 0, "/plan");
+    robot.object(2, RosObjectKind::RmwClient, 55, 0, gid, "");
+    robot.object(server, RosObjectKind::Node, 1, 0, 0, "planner");
+    robot.object(server, RosObjectKind::Service, 2, 1, 0, "/plan");
+    robot.object(server, RosObjectKind::ServiceCallback, 3, 2, 0, "");
+    for n in 1..=100 {
+        let at = n * 10 * MS + 5 * MS;
+        robot.events(
+            2,
+            &[
+                (at, RosEvent::SendRequest, 55, [n, 0, 0]),
+                (at + 2 * MS, RosEvent::TakeResponse, 55, [n, 0, 1]),
+                (at + 2 * MS + 10, RosEvent::Take, 52, [0, n * 10 * MS, 1]),
+                (at + 2 * MS + 20, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 3 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ],
+        );
+        robot.events(
+            server,
+            &[
+                (at + MS, RosEvent::TakeRequest, 52, [n, gid, 1]),
+                (at + MS + 10, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + MS + 20, RosEvent::CallbackEnd, 3, [0; 3]),
+                (at + MS + 30, RosEvent::SendResponse, 52, [n, gid, 0]),
+            ],
+        );
+    }
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 200)]), "{notes:?}");
+    assert_eq!(robot.passed("/detector callback /image"), 100);
+}
+
 /// Cyclone DDS publishes what nodes there are, and no event says that it makes a publisher for that.
 #[test]
 fn what_a_middleware_publishes_for_itself_was_not_made_before_the_trace() {

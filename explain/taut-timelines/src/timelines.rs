@@ -62,17 +62,20 @@ impl Timelines {
             ));
         }
         if self.breaks > 0 {
+            let often = if self.breaks == 1 { "once".to_owned() } else { format!("{} times", self.breaks) };
             gaps.push(format!(
-                "{} times a thread was found on a CPU without having been switched to: what it and the one before did \
-                 since their last event is unknown",
-                self.breaks
+                "{often} a thread was found on a CPU without having been switched to: what it and the one before did since \
+                 their last event is unknown"
             ));
         }
         if !self.invisible.is_empty() {
             let names: Vec<_> = self.invisible.iter().map(|tid| objects.name(*tid, self.end_ns)).collect();
+            let of = if names.len() == 1 { ("it", "it did") } else { ("them", "they did") };
             gaps.push(format!(
-                "{} ran, and the kernel's tracing shows nothing else of it: what it did is unknown",
-                names.join(", ")
+                "{} ran, and the kernel's tracing shows nothing else of {}: what {} is unknown",
+                names.join(", "),
+                of.0,
+                of.1
             ));
         }
         gaps

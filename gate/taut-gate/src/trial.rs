@@ -28,7 +28,7 @@ pub struct TrialOptions {
 impl Default for TrialOptions {
     fn default() -> TrialOptions {
         // A machine that stands still for a twentieth of the time makes a fiftieth of the messages slow: more than the tail that is
-        // looked for (docs/proof/gate.md).
+        // looked for.
         TrialOptions { chain: None, limits: Vec::new(), stalled_max: 0.05 }
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use taut_doctor::quoted;
 
 use crate::{Outside, Plan, Policy, Remedy, Setting, ThreadRule, Threads, python};
 
@@ -59,10 +60,6 @@ pub fn files(remedies: &[&Remedy], plan: &Plan, measured: &[String]) -> Vec<Writ
         all.push(written("sitecustomize.py", "keep it beside tuned.sh", module, false));
     }
     all
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// The checks of `taut doctor` that are about these remedies, one a line.
@@ -145,7 +142,8 @@ fn rule_lines(rule: &ThreadRule) -> String {
         Threads::All => "*".to_owned(),
         Threads::Named(names) => names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(" | "),
     };
-    let mut lines = format!("        {pattern})\n");
+    // With a parenthesis before it "esac" is a name, too.
+    let mut lines = format!("        ({pattern})\n");
     if let Some(cpus) = &rule.cpus {
         lines += &format!("          taskset -cp {cpus} \"$tid\" || say \"taskset -cp {cpus}\"\n");
     }

@@ -26,7 +26,7 @@ pub struct Row {
     pub answers: &'static [Cause],
     /// What it is.
     pub title: &'static str,
-    /// What it changes, and how that is applied to a trial.
+    /// What it changes, and by what where its name does not say that.
     pub applied: &'static str,
     /// How it is verified.
     pub verified: &'static str,
@@ -54,7 +54,7 @@ pub const TABLE: &[Row] = &[
         id: "timer-slack",
         answers: &[Cause::TimerSlack],
         title: "timer slack of 1 ns",
-        applied: "prctl(PR_SET_TIMERSLACK) before the program starts",
+        applied: "timer slack of 1 ns (prctl)",
         verified: "/proc/TID/timerslack_ns",
         undone: WITH_PROCESS,
         cost: "a few more timer interrupts",
@@ -66,7 +66,7 @@ pub const TABLE: &[Row] = &[
         id: "malloc",
         answers: &[Cause::PageFault, Cause::Syscall],
         title: "malloc keeps freed memory",
-        applied: "MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_ and MALLOC_MMAP_THRESHOLD_ in the environment (glibc)",
+        applied: "malloc keeps freed memory (glibc): MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_, MALLOC_MMAP_THRESHOLD_",
         verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "freed memory stays with the program: up to its largest use",
@@ -78,7 +78,7 @@ pub const TABLE: &[Row] = &[
         id: "huge-pages",
         answers: &[Cause::PageFault],
         title: "no transparent huge pages",
-        applied: "prctl(PR_SET_THP_DISABLE) before the program starts",
+        applied: "no transparent huge pages (prctl)",
         verified: "THP_enabled in /proc/PID/status",
         undone: WITH_PROCESS,
         cost: "more TLB misses in programs with large working sets",
@@ -90,7 +90,7 @@ pub const TABLE: &[Row] = &[
         id: "huge-malloc",
         answers: &[Cause::PageFault],
         title: "malloc in transparent huge pages",
-        applied: "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 in the environment (glibc 2.35), where the machine gives huge pages to programs that ask",
+        applied: "glibc 2.35: GLIBC_TUNABLES=glibc.malloc.hugetlb=1, where the machine gives huge pages on request",
         verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "memory in steps of 2 MiB; the first touch of each takes longer",
@@ -102,7 +102,7 @@ pub const TABLE: &[Row] = &[
         id: "arenas",
         answers: &[Cause::PageFault],
         title: "malloc with one arena for all threads",
-        applied: "MALLOC_ARENA_MAX=1 in the environment (glibc)",
+        applied: "glibc: MALLOC_ARENA_MAX=1",
         verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "threads that allocate at the same time wait for each other",
@@ -114,7 +114,7 @@ pub const TABLE: &[Row] = &[
         id: "lock-memory",
         answers: &[Cause::PageFault],
         title: "memory stays in RAM and is there before it is used",
-        applied: "mlockall of present and future memory by a sitecustomize module in PYTHONPATH (Python only)",
+        applied: "Python module: mlockall of present and future memory",
         verified: INTERPRETER,
         undone: WITH_PROCESS,
         cost: "all memory that the program maps takes RAM; thread stacks in full",
@@ -126,7 +126,7 @@ pub const TABLE: &[Row] = &[
         id: "switch-interval",
         answers: &[Cause::Gil],
         title: "Python threads ask for the interpreter lock sooner",
-        applied: "sys.setswitchinterval(0.0002) by a sitecustomize module in PYTHONPATH",
+        applied: "Python module: sys.setswitchinterval(0.0002)",
         verified: INTERPRETER,
         undone: WITH_PROCESS,
         cost: "more switches: threads that compute get less done",
@@ -138,7 +138,7 @@ pub const TABLE: &[Row] = &[
         id: "collect-later",
         answers: &[],
         title: "Python collects garbage later",
-        applied: "gc.set_threshold(100000, 50, 100) by a sitecustomize module in PYTHONPATH",
+        applied: "Python module: gc.set_threshold(100000, 50, 100)",
         verified: INTERPRETER,
         undone: WITH_PROCESS,
         cost: "memory in reference cycles is freed later",
@@ -150,7 +150,7 @@ pub const TABLE: &[Row] = &[
         id: "freeze-collected",
         answers: &[],
         title: "Python's garbage collector leaves old objects alone",
-        applied: "gc.freeze() after the first full collection, by a sitecustomize module in PYTHONPATH",
+        applied: "Python module: gc.freeze() after the first full collection",
         verified: INTERPRETER,
         undone: WITH_PROCESS,
         cost: "reference cycles of the start are never freed",
@@ -162,7 +162,7 @@ pub const TABLE: &[Row] = &[
         id: "free-threaded",
         answers: &[Cause::Gil],
         title: "a Python interpreter without the interpreter lock",
-        applied: "the free-threaded interpreter in PATH (python3.13t or later) instead of the one of the command",
+        applied: "python3.13t or later in PATH, instead of the command's Python",
         verified: "the interpreter that starts; not whether a package switches the lock on again",
         undone: WITH_PROCESS,
         cost: "a thread alone computes slower; packages must be installed for it; code that relies on the lock may break",
@@ -174,7 +174,7 @@ pub const TABLE: &[Row] = &[
         id: "ros2-transport",
         answers: &[Cause::Io, Cause::Queued, Cause::Syscall],
         title: "ROS 2 through shared memory only",
-        applied: "FASTDDS_BUILTIN_TRANSPORTS and ROS_AUTOMATIC_DISCOVERY_RANGE in the environment",
+        applied: "shared memory only: FASTDDS_BUILTIN_TRANSPORTS, ROS_AUTOMATIC_DISCOVERY_RANGE",
         verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "nodes on other hosts are not reached",
@@ -186,7 +186,7 @@ pub const TABLE: &[Row] = &[
         id: "ros2-udp",
         answers: &[Cause::Io, Cause::Queued, Cause::Syscall],
         title: "ROS 2 through UDP only",
-        applied: "FASTDDS_BUILTIN_TRANSPORTS=UDPv4 in the environment (Fast DDS)",
+        applied: "Fast DDS: FASTDDS_BUILTIN_TRANSPORTS=UDPv4",
         verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "large messages are copied and sent in parts",
@@ -198,7 +198,7 @@ pub const TABLE: &[Row] = &[
         id: "ros2-publication",
         answers: &[Cause::Syscall, Cause::Io],
         title: "ROS 2 publishes from a thread of its own",
-        applied: "RMW_FASTRTPS_PUBLICATION_MODE=ASYNCHRONOUS in the environment (Fast DDS)",
+        applied: "Fast DDS: RMW_FASTRTPS_PUBLICATION_MODE=ASYNCHRONOUS",
         verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "one switch of threads for each message",
@@ -210,7 +210,7 @@ pub const TABLE: &[Row] = &[
         id: "ros2-executor",
         answers: &[],
         title: "rclpy with its events executor",
-        applied: "rclpy.executors.SingleThreadedExecutor is the EventsExecutor, by a sitecustomize module in PYTHONPATH",
+        applied: "Python module: SingleThreadedExecutor is the EventsExecutor",
         verified: INTERPRETER,
         undone: WITH_PROCESS,
         cost: "an experimental part of rclpy: with some versions timers do not run",
@@ -222,7 +222,7 @@ pub const TABLE: &[Row] = &[
         id: "ros2-threads",
         answers: &[Cause::Executor],
         title: "rclpy with its multi-threaded executor",
-        applied: "rclpy.executors.SingleThreadedExecutor is the MultiThreadedExecutor, by a sitecustomize module in PYTHONPATH",
+        applied: "Python module: SingleThreadedExecutor is the MultiThreadedExecutor",
         verified: INTERPRETER,
         undone: WITH_PROCESS,
         cost: "callbacks of different groups run at the same time: what they share needs locks",
@@ -234,7 +234,7 @@ pub const TABLE: &[Row] = &[
         id: "ros2-middleware",
         answers: &[Cause::Io, Cause::Queued, Cause::Syscall],
         title: "another ROS 2 middleware",
-        applied: "RMW_IMPLEMENTATION in the environment",
+        applied: "another RMW_IMPLEMENTATION",
         verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "all nodes that talk to each other should use it",
@@ -246,7 +246,7 @@ pub const TABLE: &[Row] = &[
         id: "place",
         answers: &[Cause::Preempted, Cause::Wakeup, Cause::Irq],
         title: "the chain's threads on CPUs of their own",
-        applied: "sched_setaffinity on each thread by its name, after it starts",
+        applied: "the chain's threads on CPUs of their own (sched_setaffinity)",
         verified: "affinity in the kernel, CPU of each switch in kernel events",
         undone: WITH_PROCESS,
         cost: "other threads have fewer CPUs",
@@ -258,7 +258,7 @@ pub const TABLE: &[Row] = &[
         id: "nice",
         answers: &[Cause::Preempted, Cause::Wakeup],
         title: "nice -20 for the whole program",
-        applied: "setpriority before the program starts",
+        applied: "nice -20 for the whole program (setpriority)",
         verified: EVENTS,
         undone: WITH_PROCESS,
         cost: "other programs get less CPU time while this one computes",
@@ -270,7 +270,7 @@ pub const TABLE: &[Row] = &[
         id: "fifo-threads",
         answers: &[Cause::Preempted, Cause::Wakeup, Cause::TimerSlack],
         title: "real-time priority for the chain's threads",
-        applied: "sched_setattr (SCHED_FIFO) on each thread by its name, after it starts",
+        applied: "SCHED_FIFO for the chain's threads",
         verified: EVENTS,
         undone: WITH_PROCESS,
         cost: "a thread that does not sleep holds its CPU until real-time throttling",
@@ -282,7 +282,7 @@ pub const TABLE: &[Row] = &[
         id: "fifo",
         answers: &[Cause::Preempted, Cause::Wakeup, Cause::TimerSlack],
         title: "real-time priority for the whole program",
-        applied: "sched_setattr (SCHED_FIFO) before the program starts; on each of its threads, where it sets a policy itself",
+        applied: "SCHED_FIFO for the whole program",
         verified: EVENTS,
         undone: WITH_PROCESS,
         cost: "every thread of the program takes precedence over everything ordinary; one that does not sleep holds its CPU",
@@ -294,7 +294,7 @@ pub const TABLE: &[Row] = &[
         id: "deadline",
         answers: &[Cause::Preempted, Cause::Wakeup, Cause::TimerSlack],
         title: "SCHED_DEADLINE for the loop's thread",
-        applied: "sched_setattr (SCHED_DEADLINE, runtime and period from the recording) on the thread by its name",
+        applied: "SCHED_DEADLINE for the loop's thread, runtime and period from the recording",
         verified: EVENTS,
         undone: WITH_PROCESS,
         cost: "a run that takes longer than its runtime is throttled until the next period",
@@ -318,7 +318,7 @@ pub const TABLE: &[Row] = &[
         id: "lower-others",
         answers: &[Cause::Preempted, Cause::Wakeup],
         title: "nice 19 for competing processes",
-        applied: "sched_setattr on each of their threads",
+        applied: "nice 19 for competing processes",
         verified: "nice value in the kernel",
         undone: JOURNAL,
         cost: "these processes become slower",
@@ -330,7 +330,7 @@ pub const TABLE: &[Row] = &[
         id: "move-others",
         answers: &[Cause::Preempted, Cause::Wakeup],
         title: "competing processes moved to other CPUs, the chain's threads to one of their own",
-        applied: "sched_setaffinity on each of their threads, and on the chain's threads by name",
+        applied: "competing processes moved to other CPUs, the chain's threads to one of their own",
         verified: "affinity in the kernel, CPU of each switch in kernel events",
         undone: JOURNAL,
         cost: "these processes have fewer CPUs",
@@ -342,7 +342,7 @@ pub const TABLE: &[Row] = &[
         id: "move-kernel",
         answers: &[Cause::Preempted, Cause::Wakeup],
         title: "kernel threads moved to other CPUs, the chain's threads to one of their own",
-        applied: "sched_setaffinity on those that took the CPU and may be moved, and on the chain's threads by name",
+        applied: "kernel threads that took the CPU moved to others, the chain's threads to one of their own",
         verified: "affinity in the kernel, CPU of each switch in kernel events",
         undone: JOURNAL,
         cost: "their work takes longer",
@@ -354,7 +354,7 @@ pub const TABLE: &[Row] = &[
         id: "weight",
         answers: &[Cause::Preempted, Cause::Wakeup],
         title: "the largest CPU weight for the program's control group",
-        applied: "cpu.weight (version 1: cpu.shares) of the group and of those above it, where the CPU is taken from another group",
+        applied: "the largest cpu.weight (version 1: cpu.shares) for the program's control group and those above it",
         verified: "the file's value",
         undone: JOURNAL,
         cost: "other groups get less CPU time while this one computes",
@@ -366,7 +366,7 @@ pub const TABLE: &[Row] = &[
         id: "quota",
         answers: &[Cause::Throttled],
         title: "no CPU quota for the program's control group",
-        applied: "cpu.max (version 1: cpu.cfs_quota_us) of the group",
+        applied: "no CPU quota: cpu.max (version 1: cpu.cfs_quota_us) of the program's control group",
         verified: "the file's value",
         undone: JOURNAL,
         cost: "the group may use all CPUs",
@@ -378,7 +378,7 @@ pub const TABLE: &[Row] = &[
         id: "machine",
         answers: &[Cause::Irq, Cause::Preempted, Cause::Wakeup, Cause::TimerSlack, Cause::PageFault],
         title: "a setting of the machine that `taut doctor` finds bad",
-        applied: "the value that `taut doctor` gives, written to its file; for what is about the loop's CPU, the chain's threads on that CPU",
+        applied: "the value that `taut doctor` gives, in its file; if it concerns the loop's CPU, the chain's threads on that CPU",
         verified: "the file's value",
         undone: JOURNAL,
         cost: "as `taut doctor` says of it",
@@ -441,7 +441,7 @@ mod tests {
         }
     }
 
-    /// docs/reference/tune.md has this table, written from it.
+    /// docs/reference/tune.md has this table, written from it: what a user chooses a remedy by.
     #[test]
     fn the_documented_table_is_this_one() {
         let causes = |row: &Row| {
@@ -458,22 +458,13 @@ mod tests {
             Permission::Outside => "`--allow-changes`, root",
         };
         let line = |row: &Row| {
-            format!(
-                "| **`{}`** {} | {} | {} | {} | {} | {} | {} |\n",
-                row.id,
-                row.title,
-                causes(row),
-                row.applied,
-                row.verified,
-                row.undone,
-                row.cost,
-                needs(row)
-            )
+            let (applied, verified, cost) = (row.applied, row.verified, row.cost);
+            format!("| `{}` | {} | {applied} | {verified} | {cost} | {} |\n", row.id, causes(row), needs(row))
         };
         let wanted: String = TABLE.iter().map(line).collect();
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/tune.md");
         let page = std::fs::read_to_string(path).unwrap();
-        const BEGIN: &str = "|---|---|---|---|---|---|---|\n";
+        const BEGIN: &str = "|---|---|---|---|---|---|\n";
         let (head, rest) = page.split_once(BEGIN).expect("a table of remedies");
         let end = rest.find("\n\n").map_or(rest.len(), |at| at + 1);
         let page_wanted = format!("{head}{BEGIN}{wanted}{}", &rest[end..]);

@@ -23,7 +23,7 @@ pub use checks::{all as checks, find};
 pub use diagnosis::{Diagnosis, examine, examine_one};
 pub use error::DoctorError;
 pub use finding::{Check, Effect, Finding, Subject};
-pub use machine::{Asked, readable};
+pub use machine::Asked;
 pub use measured::{Measured, Ratio, Round};
 pub use missing::{Answer, Missing};
 pub use remedy::{Remedy, Setting, quoted};

@@ -194,7 +194,7 @@ fn value_of<'a>(word: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// A file as it is, a call as one: "adjtimex()".
-pub fn readable(read: &str) -> String {
+pub(crate) fn readable(read: &str) -> String {
     read.strip_prefix("call:").map_or(read.to_owned(), |call| match call.split_once(' ') {
         Some((name, argument)) => format!("{name}({argument})"),
         None => format!("{call}()"),

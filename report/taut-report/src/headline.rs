@@ -1,6 +1,8 @@
 //! The one sentence at the top of every view: what a busy reader needs, and no more than the data carry.
 
-use taut_analysis::{Analysis, Cause, Chain, Contribution, Histogram, Hop, Hypothesis, Point, Selected, SourceKind};
+use taut_analysis::{
+    Analysis, Cause, Chain, Contribution, Explained, Histogram, Hop, Hypothesis, Point, Selected, SourceKind,
+};
 
 use crate::{
     causes,
@@ -106,7 +108,7 @@ fn sign(chain: &Chain) -> &'static str {
 fn busy(analysis: &Analysis) -> Option<String> {
     let share = analysis.totals.cpu_pressure?;
     Some(format!(
-        "In {:.0} % of the time some thread of this machine waited for a CPU, of this program or of another.",
+        "For {:.0} % of the time some thread of this machine waited for a CPU, of this program or of another.",
         100.0 * share
     ))
 }
@@ -228,7 +230,20 @@ fn why_late(chain: &Chain, of_what: &str) -> Option<String> {
     let hop = most_of_the_tail(chain).map_or(String::new(), |(hop, share)| {
         format!(" Of the same excess {} is spent {}.", percent(share), place(hop))
     });
-    Some(format!("{} of the {above} is {what}.{hop}", percent(top.tail_share)))
+    Some(format!("{} of the {above} is {what}{}.{hop}", percent(top.tail_share), concentration(explained, top.cause)))
+}
+
+/// Where a few messages have most of a cause's time: what befell them is no habit of the loop.
+fn concentration(explained: &Explained, cause: Cause) -> String {
+    /// Half of it in at most this part of the late messages.
+    const FEW: u64 = 10;
+    let of_cause = explained.predictions.iter().find(|found| found.without == cause.word());
+    match of_cause.map(|found| found.half_in) {
+        Some(half_in) if half_in > 0 && half_in * FEW <= explained.tail_messages => {
+            format!(", half of it in {} of the {}", count(half_in), quantity(explained.tail_messages, "late message"))
+        }
+        _ => String::new(),
+    }
 }
 
 /// What the activations of the first loop are spent on, where that is another cause than that of its late starts: what to do is against it.
@@ -537,6 +552,31 @@ mod tests {
         assert_eq!(
             next_of_loops(&analysis).unwrap(),
             format!("Next, for `{name}`: give the loop a process of its own.")
+        );
+    }
+
+    #[test]
+    fn a_cause_that_befell_few_messages_is_no_habit() {
+        let mut explained = sample::teleop().chains.remove(0).explained;
+        assert_eq!(concentration(&explained, Cause::Gil), "");
+        (explained.tail_messages, explained.predictions[0].half_in) = (28, 2);
+        assert_eq!(concentration(&explained, Cause::Gil), ", half of it in 2 of the 28 late messages");
+        assert_eq!(concentration(&explained, Cause::Lock), "", "nothing is predicted without it");
+    }
+
+    #[test]
+    fn nothing_is_over_the_slowest() {
+        let mut chain = sample::teleop().chains.remove(0);
+        let of = |p50: u64, chain: &mut taut_analysis::Chain| {
+            let d = &mut chain.end_to_end.distribution;
+            (d.p50_ns, d.p90_ns, d.p95_ns, d.p99_ns, d.max_ns) = (Some(p50), None, None, Some(300_000), Some(300_000));
+            lateness(chain).replace('\u{202f}', " ")
+        };
+        let ends = "from publish.pre_read to follower.command_applied";
+        assert_eq!(of(300_000, &mut chain), format!("Each of 868 messages took at most 300 µs {ends}."));
+        assert_eq!(
+            of(200_000, &mut chain),
+            format!("Half of 868 messages took 200 µs or less {ends}, the slowest 300 µs.")
         );
     }
 

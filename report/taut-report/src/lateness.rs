@@ -45,11 +45,12 @@ pub(crate) fn lateness(chain: &Chain) -> String {
         }
         return format!("{} messages went {ends}{few}; the slowest took {}.", count(d.n), duration(max));
     };
-    let tail = match (d.p999_ns, d.p99_ns, d.p95_ns, d.p90_ns) {
-        (Some(q), ..) => format!("one in 1000 over {}", duration(q)),
-        (_, Some(q), ..) => format!("one in 100 over {}", duration(q)),
-        (_, _, Some(q), _) => format!("one in 20 over {}", duration(q)),
-        (_, _, _, Some(q)) => format!("one in 10 over {}", duration(q)),
+    if p50 >= max {
+        return format!("Each of {} messages took at most {} {ends}.", count(d.n), duration(max));
+    }
+    let carried = [(d.p999_ns, 1000), (d.p99_ns, 100), (d.p95_ns, 20), (d.p90_ns, 10)];
+    let tail = match carried.iter().find_map(|(quantile, of)| Some((quantile.as_ref()?, of))) {
+        Some((q, of)) if *q < max => format!("one in {of} over {}", duration(*q)),
         _ => format!("the slowest {}", duration(max)),
     };
     format!("Half of {} messages took {} or less {ends}, {tail}.", count(d.n), duration(p50))

@@ -40,8 +40,7 @@ fn published(ros: &RosFigures) -> Table {
 
 fn taken(ros: &RosFigures) -> Table {
     let head = ["taken by", "n", "average delay", "min", "max", "std dev", "overwritten", "not taken", "depth"];
-    let caption = "From publication to the begin of the callback, as ros2 topic delay prints it; and messages that no callback \
-                   received";
+    let caption = "From publication to the start of the callback; and messages that no callback received";
     let mut table = captioned(caption, head).priorities([0, 5, 0, 3, 0, 2, 0, 0, 1]);
     for of in ros.topics.iter().flat_map(|topic| &topic.subscriptions) {
         let depth = if of.depth == 0 { Cell::Missing } else { Cell::Count(of.depth) };

@@ -88,7 +88,7 @@ impl Column {
             Values::Id(_) => "uint64",
             Values::Number(_) => "int32",
             Values::Flag(_) => "bool",
-            Values::Text(_) | Values::Word(_) => "dictionary of strings",
+            Values::Text(_) | Values::Word(_) => "dictionary",
             Values::Day(_) => "date32",
         }
     }

@@ -25,6 +25,7 @@ use taut_recording::{
 
 use crate::{
     Error,
+    give_way::{give_way, pause_if_due},
     output::Output,
     proc,
     profile::{Place, named},
@@ -256,6 +257,7 @@ impl Keeper {
         let span = Duration::from_nanos(last.time_ns.saturating_sub(first.time_ns));
         let reason = why.clone();
         let body = move || {
+            give_way();
             let result = job.write().map(|(path, bytes)| Kept { path, span, bytes });
             let result = result.map_err(|error| NotSaved::from_source(&error));
             job.needs.store(u64::MAX, SeqCst);
@@ -343,6 +345,7 @@ impl Job {
         let writer = Writer::create_compressed(output.path(), &self.info, self.compression);
         let mut writer = writer.map_err(|error| error.at(&path))?;
         writer.set_path(&path);
+        writer.set_pause(pause_if_due);
         let mut ending = self.ending.clone();
         let at_ns = self.info.start_monotonic_ns;
         for record in &self.known {

@@ -24,7 +24,7 @@ use crate::{
     Error, Flight, Preload, Target,
     end::End,
     flight::Keeper,
-    info,
+    give_way, info,
     kernel::{self, Depth, Source, Wanted},
     objects::Objects,
     output::Output,
@@ -336,27 +336,6 @@ fn record_process(
     recording.finish(None, end, progress)
 }
 
-/// Lets what is recorded go first: a batch thread gets its share of a CPU, but takes it from no thread when it
-/// wakes; and with a long slice (Linux 6.12; ignored before) threads that wake take it from the recorder at
-/// once. It concerns the calling thread. The command is forked before this, so that it does not inherit it; whoever
-/// gave the recorder a policy of its own keeps it.
-pub fn give_way() {
-    /// The longest that the kernel grants.
-    const SLICE_NS: u64 = 100_000_000;
-    // SAFETY: both calls concern the calling thread only; all zeros is a valid attribute, of which only
-    // the fields set here matter, and the kernel reads as many bytes as `size` says.
-    unsafe {
-        if libc::sched_getscheduler(0) == libc::SCHED_OTHER {
-            let mut attributes: libc::sched_attr = std::mem::zeroed();
-            attributes.size = size_of::<libc::sched_attr>() as u32;
-            attributes.sched_policy = libc::SCHED_BATCH as u32;
-            attributes.sched_nice = libc::getpriority(libc::PRIO_PROCESS, 0);
-            attributes.sched_runtime = SLICE_NS;
-            libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0);
-        }
-    }
-}
-
 /// A ring file takes a descriptor, and there is one for each process that stamps; the self tier takes one for each thread and CPU.
 /// The command is forked before this.
 fn open_many_files() {
@@ -470,7 +449,7 @@ impl Recording {
             }
             None => None,
         };
-        give_way();
+        give_way::give_way();
         outlive_limits();
         let mut info: Info = info::gather(
             command,
@@ -487,6 +466,7 @@ impl Recording {
         let mut writer = writer.map_err(|error| error.at(&options.output))?;
         writer.set_path(&options.output);
         writer.set_durable(options.durable);
+        writer.set_pause(give_way::pause_if_due);
         let started = Started {
             pid,
             tier: chosen.tier,
@@ -651,10 +631,12 @@ impl Recording {
         let left = self.left().filter(|left| !left.is_zero());
         let rest = pace.rest().min(left.unwrap_or(Duration::MAX));
         if rest.is_zero() {
+            give_way::begin(true);
             return;
         }
         let mut ends: Vec<PollFd<'_>> = end.iter().map(|end| PollFd::new(end, PollFlags::IN)).collect();
         let is_end = poll(&mut ends, Timespec::try_from(rest).ok().as_ref()).is_ok_and(|ended| ended > 0);
+        give_way::begin(false);
         drop(ends);
         if is_end {
             // Once is enough: until somebody else, who traces it, has waited for it, it would say so again and again.
@@ -804,6 +786,7 @@ impl Recording {
             for thread in self.threads.scan(*pid, now_ns) {
                 self.write(&Record::Thread(thread));
             }
+            give_way::pause_if_due();
             let (objects, warning) = self.objects.scan(*pid, now_ns);
             objects.into_iter().for_each(|object| self.write(&Record::Object(object)));
             warning.into_iter().for_each(|warning| self.warn(warning));
@@ -1044,6 +1027,7 @@ impl Recording {
             flight.notice(record);
         }
         self.with_writer(|writer| writer.write(record));
+        give_way::pause_if_due();
     }
 
     /// After a failed write (a full disk) nothing more is written, and the command runs on.

@@ -278,7 +278,8 @@ impl ChannelFile {
         };
         let take = waiting.min((TAKE_BYTES / self.value_bytes as u64).max(1));
         value.resize(self.value_bytes, 0);
-        for position in (0..take).map(|i| self.tail.wrapping_add(i)) {
+        let tail = self.tail;
+        for position in (0..take).map(|i| tail.wrapping_add(i)) {
             let at = self.ring_offset + (position & (self.slot_count - 1)) as usize * self.slot_stride;
             // The producer finished the value before it published head.
             let [ticks, sequence] = self.shared.words(at);
@@ -292,9 +293,10 @@ impl ChannelFile {
             let Some(time_ns) = writer.time_of(self.counter, self.last_ticks) else { return Ok(false) };
             writer.message(channel, time_ns, sequence as u32, |out| self.layout.encode(value, out))?;
             drained.messages += 1;
+            // One by one: writing may pause, and the producer needs the room.
+            // SYNC POINT tail
+            self.consumed(position.wrapping_add(1));
         }
-        // SYNC POINT tail
-        self.consumed(self.tail.wrapping_add(take));
         drained.pace = drained.pace.max(Pace::of(waiting, take, self.slot_count));
         Ok(is_closed && take == waiting)
     }

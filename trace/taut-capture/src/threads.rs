@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use taut_recording::{KernelBatch, KernelEvent, ProfileBatch, Thread};
 
-use crate::proc;
+use crate::{give_way::pause_if_due, proc};
 
 /// Newcomers looked up in one round; at the start a whole machine is new.
 const LOOKUPS_MAX: usize = 64;
@@ -78,6 +78,7 @@ impl Threads {
         let some: Vec<(i32, bool)> = self.newcomers.iter().map(|(tid, is)| (*tid, *is)).take(LOOKUPS_MAX).collect();
         let mut told = Vec::new();
         for (tid, recorded) in some {
+            pause_if_due();
             self.newcomers.remove(&tid);
             // One that could not be asked for the moment is a newcomer again with its next event.
             let found = proc::thread_group(tid).and_then(|pid| proc::thread(pid, tid, recorded, now_ns));
@@ -88,7 +89,10 @@ impl Threads {
 
     /// The threads of a recorded process that are new or were renamed.
     pub fn scan(&mut self, pid: i32, now_ns: u64) -> Vec<Thread> {
-        let threads = proc::tids(pid).into_iter().filter_map(|tid| proc::thread(pid, tid, true, now_ns).ok());
+        let threads = proc::tids(pid).into_iter().filter_map(|tid| {
+            pause_if_due();
+            proc::thread(pid, tid, true, now_ns).ok()
+        });
         threads.filter_map(|thread| self.remember(thread)).collect()
     }
 

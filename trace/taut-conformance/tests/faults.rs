@@ -1,7 +1,7 @@
 //! One system call of a producer fails, or does less than it was asked to: the n-th of its name, with each error that it may
 //! have, in C, C++, Rust and Python. The program goes on, each stamp and each value is in its ring or counted, and
 //! nothing is left in the session. strace puts the error in the place of the call. A few of each name here; all by
-//! `bench/faults/run`, which makes a table of docs/proof/chaos.md.
+//! `bench/faults/run`, which makes a table of bench/faults/results.md.
 
 #[path = "conformance/build.rs"]
 #[allow(dead_code, reason = "it builds the stamping producers too")]

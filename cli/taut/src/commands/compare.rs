@@ -20,19 +20,19 @@ use crate::{analyse::analyse, config, exit::Done, ros_filter::RosFilter};
 /// Two recordings are described; a verdict needs two sets of trials.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut compare before.mcap after.mcap\n  taut compare trials/baseline.jsonl trials/candidate.jsonl\n  taut compare old-runs/ new-runs/ --format markdown"
+    after_help = "Examples:\n  taut compare before.mcap after.mcap\n  taut compare trials/baseline.jsonl trials/candidate.jsonl"
 )]
 pub struct Args {
-    /// The baseline: a recording, a folder of recordings, or trials saved by `taut gate --save`.
+    /// Baseline: a recording, a folder of them, or trials of `taut gate --save`.
     #[arg(value_name = "A")]
     a: PathBuf,
-    /// The candidate, likewise.
+    /// Candidate, likewise.
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// The chain to compare [default: the one with the most messages].
+    /// Only this chain [default: the one with the most messages].
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
-    /// Chains and metrics; ./taut.toml is used when it exists.
+    /// Chains and metrics [default: ./taut.toml].
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub fn recordings(
         && let Some(chain) = chain_of_both(first, second)
     {
         at_points_of_both = Some(format!(
-            "the messages of {} and {} pass other points: they are compared at the {} that both pass; a [[chain]] in taut.toml names others",
+            "the messages of {} and {} pass different points: they are compared at the {} that both pass; a [[chain]] in taut.toml names others",
             a.0,
             b.0,
             chain.points.len()

@@ -9,7 +9,7 @@ use crate::{exit::Done, output};
 /// Print shell completions for taut's commands and options.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut completions bash > ~/.local/share/bash-completion/completions/taut\n  taut completions zsh > ~/.zfunc/_taut\n  taut completions fish > ~/.config/fish/completions/taut.fish"
+    after_help = "Examples:\n  taut completions bash > ~/.local/share/bash-completion/completions/taut\n  taut completions zsh > ~/.zfunc/_taut"
 )]
 pub struct Args {
     /// Which shell.

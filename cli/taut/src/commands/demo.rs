@@ -9,8 +9,7 @@ use crate::{exit::Done, time};
 
 /// Record a robot that comes with taut, and report.
 ///
-/// The robots are simulated, their control loops are not: real processes, sockets and locks. They need packages that
-/// taut does not: pip install 'taut[demo]'.
+/// The robots are simulated, their control loops real. Needs pip install 'taut[demo]'.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  taut demo\n  taut demo quad --duration 30")]
 pub struct Args {
@@ -20,16 +19,16 @@ pub struct Args {
     /// How long to record.
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = length)]
     duration: Duration,
-    /// The recording [default: taut-demo-ROBOT.mcap].
+    /// Recording to write [default: taut-demo-ROBOT.mcap].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Robot {
-    /// A small arm leads a large one; all nodes are threads of one interpreter.
+    /// A small arm leads a large one; threads of one interpreter.
     Teleop,
-    /// A quadruped trots on twelve servos on four buses.
+    /// A quadruped trots; twelve servos on four buses.
     Quad,
     /// An arm reaches over a wall; four processes over DDS.
     Reach,

@@ -17,47 +17,47 @@ use crate::{
     time,
 };
 
-/// Explain the tail: its causes, hypotheses, predictions, and the paths of the worst messages.
+/// Explain the tail: causes, hypotheses, predictions, and the worst messages' paths.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut explain run.mcap\n  taut explain run.mcap --message 1734\n  taut explain run.mcap --hypothesis lock:sdk_lock --hypothesis gil\n  taut explain run.mcap --deadline 20ms\n  taut explain run.mcap --above p95 --without lock:sdk_lock,preempted\n  taut explain run.mcap --all --format json -o run.json"
+    after_help = "Examples:\n  taut explain run.mcap\n  taut explain run.mcap --message 1734\n  taut explain run.mcap --hypothesis lock:sdk_lock --hypothesis gil\n  taut explain run.mcap --deadline 20ms"
 )]
 pub struct Args {
-    /// A recording made by `taut record`.
+    /// A recording.
     #[arg(value_name = "RUN")]
     recording: PathBuf,
-    /// How many of the worst messages to show: 10, or none beside --message.
+    /// Worst messages to show [default: 10, or 0 with --message].
     #[arg(long, value_name = "N")]
     worst: Option<usize>,
-    /// Show this message on its thread lanes; may be given again.
+    /// Show this message on its thread lanes; repeatable.
     #[arg(long, value_name = "ID")]
     message: Vec<u64>,
-    /// Test whether this contributes: a cause (gil, irq, …), lock:NAME, hop:NAME, process:NAME, thread:NAME; may be given again.
+    /// Test whether this contributes: a cause (gil, irq, …), lock:NAME, hop:NAME, process:NAME, thread:NAME;
+    /// repeatable.
     #[arg(long, value_name = "CAUSE")]
     hypothesis: Vec<String>,
-    /// Predict the chain without a cause or several at once, written as for --hypothesis: lock:NAME,preempted; may be given
-    /// again.
+    /// Predict latency without these causes, e.g. lock:NAME,preempted; repeatable.
     #[arg(long, value_name = "CAUSES", value_parser = causes)]
     without: Vec<Causes>,
-    /// Explain the messages above a quantile (p95) or a time (2ms), instead of those that missed the deadline or the tail.
+    /// Explain messages above this quantile (p95) or time [default: past the deadline, or the tail].
     #[arg(long, value_name = "QUANTILE|TIME", value_parser = above, conflicts_with = "deadline")]
     above: Option<Above>,
-    /// Explain all messages that take longer than this (20ms, 1.5s) from end to end; instead of deadline_ms in taut.toml.
+    /// Explain messages that miss this deadline, instead of taut.toml's.
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     deadline: Option<Duration>,
-    /// Only this chain, by its name or the beginning of it.
+    /// Only this chain, by name or its beginning.
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
-    /// With --format json: the time of every message, by cause.
+    /// With --format json: every message's time by cause.
     #[arg(long)]
     all: bool,
     /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
-    /// File to write instead of stdout.
+    /// Output file [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Declared chains and deadlines; ./taut.toml is used when it exists.
+    /// Chains and deadlines [default: ./taut.toml].
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -25,7 +25,7 @@ use crate::{config, exit::Done, input, output};
 /// Write a recording in the form of another tool.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut export perfetto run.mcap -o run.pftrace   # open it at ui.perfetto.dev\n  taut export parquet run.mcap -o tables\n  taut export csv run.mcap -o run.csv\n  taut export folded run.mcap -o - | sort -k2 -n"
+    after_help = "Examples:\n  taut export perfetto run.mcap -o run.pftrace   # open it at ui.perfetto.dev\n  taut export parquet run.mcap -o tables\n  taut export folded run.mcap -o - | sort -k2 -n"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -34,28 +34,28 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Form {
-    /// Perfetto's native trace: threads' states, hops as slices joined by arrows, their time by cause.
+    /// Perfetto trace: thread states, hops as slices, time by cause.
     #[command(
         after_help = "Examples:\n  taut export perfetto run.mcap\n  taut export perfetto run.mcap -o run.pftrace   # open it at ui.perfetto.dev"
     )]
     Perfetto(FileArgs),
-    /// Tables of all messages, hops, causes and thread states: a folder of Parquet files.
+    /// A folder of Parquet tables: messages, hops, causes, thread states.
     #[command(after_help = "Examples:\n  taut export parquet run.mcap\n  taut export parquet run.mcap -o tables")]
     Parquet(FileArgs),
-    /// A row for each hop of each message, with its time by cause.
+    /// A row for each hop of each message, with time by cause.
     #[command(after_help = "Examples:\n  taut export csv run.mcap\n  taut export csv run.mcap -o - | head")]
     Csv(FileArgs),
-    /// A copy of the recording with a channel for each chain's and each hop's latency, to plot in Foxglove or PlotJuggler.
+    /// A copy with a latency channel for each chain and hop, for Foxglove or PlotJuggler.
     #[command(
         after_help = "Examples:\n  taut export foxglove run.mcap\n  taut export foxglove run.mcap -o latency.mcap"
     )]
     Foxglove(FileArgs),
-    /// HdrHistogram's interval log: a histogram for each second of each chain and hop.
+    /// HdrHistogram interval log: a histogram a second by chain and hop.
     #[command(
         after_help = "Examples:\n  taut export hlog run.mcap\n  taut export hlog run.mcap --config taut.toml -o run.hlog"
     )]
     Hlog(FileArgs),
-    /// Folded stacks (`a;b;c 12`) of a profile: what other flame graph tools read.
+    /// Folded stacks (`a;b;c 12`) of a profile, for flame graph tools.
     #[command(
         after_help = "Examples:\n  taut export folded run.mcap -o - | sort -k2 -n\n  taut export folded run.mcap --process python"
     )]
@@ -68,10 +68,10 @@ struct FileArgs {
     /// A recording.
     #[arg(value_name = "RUN")]
     recording: PathBuf,
-    /// The file to write, of Parquet the folder; - is stdout, but not of Parquet [default: RUN with the form's ending].
+    /// File (parquet: folder) to write; - is stdout [default: RUN with the form's ending].
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Declared chains and deadlines; ./taut.toml is used when it exists.
+    /// Chains and deadlines [default: ./taut.toml].
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
 }
@@ -84,7 +84,7 @@ struct FoldedArgs {
     /// Only processes of this name.
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
-    /// The file to write; - is stdout [default: RUN with the ending folded].
+    /// File to write; - is stdout [default: RUN with .folded].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

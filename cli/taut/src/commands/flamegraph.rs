@@ -12,23 +12,22 @@ use taut_report::{flame, words};
 
 use crate::{exit::Done, input, output};
 
-/// Draw where CPU time went: a flame graph (SVG) of a recording made with `taut record --profile`.
+/// Draw a flame graph (SVG) of a recording made with `taut record --profile`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut record --profile 99 -o run.mcap -- python my_robot.py\n  taut flamegraph run.mcap -o run.svg\n  taut flamegraph quiet.mcap loaded.mcap -o difference.svg"
+    after_help = "Examples:\n  taut flamegraph run.mcap -o run.svg\n  taut flamegraph quiet.mcap loaded.mcap -o difference.svg"
 )]
 pub struct Args {
     /// A recording with a profile.
     #[arg(value_name = "A")]
     a: PathBuf,
-    /// Another one: its flame graph, red where a function has a larger part of the samples than in A, blue where a
-    /// smaller.
+    /// Draw this one, red where a function's share of samples is larger than in A, blue where smaller.
     #[arg(value_name = "B")]
     b: Option<PathBuf>,
     /// Only processes of this name.
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
-    /// File to write instead of stdout.
+    /// Output file [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -17,7 +17,7 @@ use crate::{exit::Done, input, output};
 
 /// Make a recording from another tool's file.
 ///
-/// All values are kept; damaged parts of the file are left out and named (exit code 5).
+/// Damaged parts of the file are left out and named (exit code 5).
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  taut import rosbag2 my_bag/ -o run.mcap\n  taut import ctf ~/.ros/tracing/mysession -o run.mcap\n  \
@@ -30,13 +30,13 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Kind {
-    /// A bag of rosbag2 (a folder, .mcap or .db3) or any MCAP file: each topic's period, and its header against its log time.
+    /// A rosbag2 bag (folder, .mcap, .db3) or any MCAP file: topics' periods, and header against log time.
     #[command(visible_alias = "mcap")]
     #[command(
         after_help = "Examples:\n  taut import rosbag2 my_bag/ -o run.mcap\n  taut import mcap drive.mcap -o run.mcap"
     )]
     Rosbag2(FileArgs),
-    /// An LTTng trace of ROS 2 (a folder; ros2_tracing or CARET, with or without kernel events): chains from timer to callback.
+    /// An LTTng trace of ROS 2 (folder of ros2_tracing or CARET): chains from timer to callback.
     #[command(
         after_help = "Examples:\n  taut import ctf ~/.ros/tracing/mysession -o run.mcap\n  taut import ctf caret_trace/ -o run.mcap"
     )]
@@ -52,34 +52,34 @@ enum Kind {
         #[arg(long, default_value = "s")]
         unit: Unit,
     },
-    /// A trace in Chrome's JSON, as Perfetto and VizTracer also write it: flows become messages, slices distributions.
+    /// A Chrome JSON trace, also of Perfetto or VizTracer: flows become messages, slices distributions.
     #[command(
         after_help = "Examples:\n  taut import chrome trace.json -o run.mcap\n  taut import chrome viztracer.json.gz"
     )]
     Chrome(FileArgs),
-    /// An HdrHistogram interval log, as `taut wakeup --hlog` also writes it: a distribution for each tag.
+    /// An HdrHistogram interval log: a distribution for each tag.
     #[command(
         after_help = "Examples:\n  taut import hlog latency.hlog -o run.mcap\n  taut import hlog latency.hlog --unit us"
     )]
     Hlog {
         #[command(flatten)]
         file: FileArgs,
-        /// Unit of the values, which the log does not state: s, ms, us or ns.
+        /// Unit of the values: s, ms, us or ns.
         #[arg(long, default_value = "ns")]
         unit: Unit,
     },
-    /// What cyclictest wrote with -h, -H, --json or -v: a distribution for each thread.
+    /// Output of cyclictest -h, -H, --json or -v: a distribution for each thread.
     #[command(
         after_help = "Examples:\n  taut import cyclictest cyclictest.txt -o run.mcap\n  taut import cyclictest nanoseconds.txt --unit ns"
     )]
     Cyclictest {
         #[command(flatten)]
         file: FileArgs,
-        /// Unit of the figures where the file does not state it: us, or ns after cyclictest -N.
+        /// Unit where the file has none: us, or ns after cyclictest -N.
         #[arg(long, default_value = "us")]
         unit: Unit,
     },
-    /// mjlib's telemetry log (TLOG0003), as mjbots' robots write it: a channel for each record.
+    /// An mjlib telemetry log (TLOG0003) of mjbots' robots: a channel for each record.
     #[command(after_help = "Examples:\n  taut import mjlib robot.log\n  taut import mjlib robot.log -o run.mcap")]
     Mjlib(FileArgs),
 }
@@ -87,9 +87,9 @@ enum Kind {
 /// One file in, one recording out.
 #[derive(clap::Args)]
 struct FileArgs {
-    /// The file to import.
+    /// File to import.
     path: PathBuf,
-    /// The recording to write; - is stdout [default: PATH with .mcap, or PATH.taut.mcap where PATH ends so].
+    /// Recording to write; - is stdout [default: PATH with .mcap, or .taut.mcap if PATH ends in .mcap].
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 }

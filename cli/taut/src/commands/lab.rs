@@ -21,11 +21,10 @@ use crate::{
 
 /// Repeat a system under loads, and find the load that breaks it.
 ///
-/// A lab is a TOML file (docs/reference/lab.md): the system, the trial, the scenarios. Each trial is logged when it
-/// ends; each load is verified, and that threads stayed on their CPUs.
+/// A lab is a TOML file (docs/reference/lab.md) with system, trial and scenarios.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut lab check lab.toml\n  taut lab run lab.toml -o results\n  taut lab run lab.toml -o results --resume\n  taut lab run lab.toml -o results --resume --format json\n  taut lab sweep lab.toml -o grid\n  taut lab break lab.toml -o flood\n  taut lab archive results"
+    after_help = "Examples:\n  taut lab check lab.toml\n  taut lab run lab.toml -o results\n  taut lab break lab.toml -o flood"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -34,15 +33,15 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Print what would be done, and what cannot be done here; starts nothing.
+    /// Print what would run, and what cannot run here.
     #[command(after_help = "Examples:\n  taut lab check lab.toml\n  taut lab check workloads/reach/scenarios.toml")]
     Check(Check),
-    /// Run the trials of all scenarios in random order, and compare the scenarios with the baseline.
+    /// Run all scenarios in random order, and compare with the baseline.
     #[command(
         after_help = "Examples:\n  taut lab run lab.toml -o results\n  taut lab run lab.toml -o results --resume --format json"
     )]
     Run(Run),
-    /// Run the trials of a grid over any keys of a scenario, in random order.
+    /// Run a grid over any keys of a scenario, in random order.
     #[command(
         after_help = "Examples:\n  taut lab sweep lab.toml -o grid\n  taut lab sweep lab.toml -o grid --format csv > grid.csv"
     )]
@@ -52,7 +51,7 @@ enum Verb {
         after_help = "Examples:\n  taut lab break lab.toml -o flood\n  taut lab break lab.toml -o flood --resume"
     )]
     Break(Run),
-    /// Pack a run's folder into one file, with the SHA-256 of all that is in it.
+    /// Pack a run's folder into one file, with SHA-256 sums.
     #[command(after_help = "Examples:\n  taut lab archive results\n  taut lab archive results -o results.tar.zst")]
     Archive(Archive),
     /// Cleans up after a lab that was killed; waits for the end of stdin.
@@ -82,7 +81,7 @@ struct Check {
 struct Archive {
     /// The folder of a run.
     folder: PathBuf,
-    /// The archive [default: the folder's name with .tar.zst].
+    /// File to write [default: the folder's name with .tar.zst].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -92,10 +91,10 @@ struct Run {
     /// The lab.
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
-    /// The folder for the manifest and the logs [default: the file's name with .run, .sweep or .break].
+    /// Folder for manifest and logs [default: FILE with .run, .sweep or .break].
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// Continue the run in that folder at the interrupted trial; of a complete run, show the figures again.
+    /// Continue the run in that folder, or show a complete one.
     #[arg(long)]
     resume: bool,
     /// The only round to run, as a driver on another host asks for.

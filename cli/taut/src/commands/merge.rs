@@ -14,25 +14,23 @@ use crate::{
     output,
 };
 
-/// Write one recording of several hosts' recordings, on the first host's clock.
+/// Merge recordings of several hosts into one, on the first host's clock.
 ///
-/// The clocks are aligned by the messages that two hosts stamped: each bounds their offset from one side. A host without messages to the
-/// first is reached through others. What is known of the offsets, at each moment, is written beside the recording (RUN.alignment.json).
-/// The hosts' recordings are not changed.
+/// Aligns the clocks by messages that two hosts stamped, and writes the offsets to RUN.alignment.json.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  taut merge desk.mcap robot.mcap -o run.mcap\n  taut merge desk.mcap robot.mcap arm.mcap --hosts desk,robot,arm -o run.mcap"
 )]
 pub struct Args {
-    /// One recording of each host; the first host's clock is the result's.
+    /// One recording of each host.
     #[arg(required = true, num_args = 1.., value_name = "RUN")]
     recordings: Vec<PathBuf>,
-    /// The recording to write; - is stdout, and then nothing stands beside it.
+    /// Recording to write; - is stdout, without RUN.alignment.json.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     join: JoinArgs,
-    /// Declared chains, with points HOST:POINT, give the order of points; ./taut.toml is used when it exists.
+    /// Chains, with points as HOST:POINT [default: ./taut.toml].
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
 }

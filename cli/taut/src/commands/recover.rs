@@ -8,15 +8,15 @@ use taut_recording::Shown;
 
 use crate::{exit::Done, input, output};
 
-/// Write a clean recording with the readable part of a truncated or damaged one.
+/// Write the readable part of a truncated or damaged recording.
 ///
-/// Chunks whose checksum is wrong are left out and named.
+/// Chunks with a wrong checksum are left out and named.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  taut recover crashed.mcap\n  taut recover crashed.mcap -o recovered.mcap")]
 pub struct Args {
-    /// The recording, truncated or damaged.
+    /// Truncated or damaged recording.
     recording: PathBuf,
-    /// The clean recording; - is stdout [default: RUN with .recovered.mcap].
+    /// Recording to write; - is stdout [default: RECORDING with .recovered.mcap].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -22,20 +22,19 @@ use crate::{
     after_help = "Examples:\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n  taut report before.mcap after.mcap --format json\n  taut report desk.mcap robot.mcap --join"
 )]
 pub struct Args {
-    /// Recordings made by `taut record`; truncated and damaged ones are read as far as they go. Several are
-    /// compared: the same chain of each, side by side; of two, also what changed, as `taut compare` shows it.
+    /// Recordings, also damaged ones; several are shown side by side, of two also what changed.
     #[arg(required = true, value_name = "RUN")]
     recordings: Vec<PathBuf>,
     /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
-    /// File to write instead of stdout.
+    /// Output file [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Declared chains and deadlines; ./taut.toml is used when it exists.
+    /// Chains and deadlines [default: ./taut.toml].
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
-    /// The recordings are of several hosts and of one time: analyse them as one, with the clocks aligned by the messages.
+    /// Analyse recordings of several hosts as one, with aligned clocks.
     #[arg(long)]
     join: bool,
     #[command(flatten)]

@@ -30,17 +30,17 @@ enum Action {
 
 /// Print the environment in which ROS 2 nodes can be recorded later.
 ///
-/// Nodes that are started with these variables load libtaut_ros2.so and write their events into rings of the session
-/// directory, 1 MiB a thread. Nothing is recorded until `taut record --pid` attaches to one of them.
+/// Nodes started with it load libtaut_ros2.so and write to rings, 1 MiB a thread. Nothing is recorded until `taut
+/// record --pid` attaches.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  eval \"$(taut ros2 env)\"; ros2 launch my_robot bringup.launch.py\n  taut record --pid 4242 --duration 30 -o run.mcap\n  taut ros2 env --format systemd > /etc/systemd/system/robot.service.d/taut.conf"
+    after_help = "Examples:\n  eval \"$(taut ros2 env)\"; ros2 launch my_robot bringup.launch.py\n  taut record --pid 4242 --duration 30 -o run.mcap"
 )]
 struct Env {
-    /// The session directory; it is made, of mode 700, where it is missing.
+    /// Session directory, made (mode 700) if missing [default: /dev/shm/taut-ros2-UID].
     #[arg(long, value_name = "DIR")]
     session: Option<PathBuf>,
-    /// Lines for a shell, or the [Service] section of a systemd unit.
+    /// Shell lines, or the [Service] section of a systemd unit.
     #[arg(long, default_value = "sh", value_parser = ["sh", "systemd"])]
     format: String,
 }

@@ -906,7 +906,8 @@ impl<'a> Flow<'a> {
             _ => None,
         });
         if let Some(end_ns) = end_ns {
-            self.end(thread, end_ns, 0);
+            // What was taken meanwhile is for the callback that comes next.
+            self.end_running(thread, end_ns, 0);
         }
     }
 
@@ -957,6 +958,10 @@ impl<'a> Flow<'a> {
 
     fn end(&mut self, thread: u32, time_ns: u64, address: u64) {
         self.close_arrived(thread, time_ns);
+        self.end_running(thread, time_ns, address);
+    }
+
+    fn end_running(&mut self, thread: u32, time_ns: u64, address: u64) {
         let Some(mut running) = self.ended(thread, time_ns, address) else { return };
         let is_outer = self.of(thread).running.is_empty();
         self.tally.run(thread, running.callback, running.spent_ns, is_outer);

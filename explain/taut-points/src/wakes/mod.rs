@@ -68,21 +68,26 @@ impl Source for Wakes {
         let pools = pools.into_iter().map(|pool| (pool.loops(), pool));
         let (pools, without): (Vec<(Vec<Found>, Pool)>, Vec<_>) = pools.partition(|(its, _)| !its.is_empty());
         if !probe.is_beside_messages {
-            out.notes.extend(without.iter().map(|(_, pool)| in_turn(pool, scene.objects)));
+            out.notes.extend(without.iter().map(|(_, pool)| no_loop_of(pool, scene.objects)));
         }
+        // A timer that any thread of several serves is none's, whatever shows of it.
         let is_of_pool = |worker: &Worker| pools.iter().any(|(_, pool)| pool.has(worker));
         let timed = loops_by_timer(&mut workers, is_of_pool);
         let causes = Causes::of(&workers);
         let mut found = all_loops(timed, &workers, is_of_pool, &causes);
         let threads = workers.len();
+        let mut of_pools: Vec<Vec<i32>> = Vec::new();
         for (its, pool) in pools {
             found.extend(its.into_iter().map(|found| (workers.len(), found)));
             workers.push(pool.worker);
+            of_pools.push(pool.threads);
         }
         let named = Names::of(&workers, &found, scene);
         for (at, (worker, found)) in found.iter().enumerate() {
-            let timeline = scene.timelines.threads.get(&workers[*worker].tid);
-            out.loops.push(as_loop(&workers[*worker], found, named.loops[at].clone(), timeline));
+            let one = [workers[*worker].tid];
+            let its = worker.checked_sub(threads).map_or(&one[..], |pool| &of_pools[pool]);
+            let timelines: Vec<&Timeline> = its.iter().filter_map(|tid| scene.timelines.threads.get(tid)).collect();
+            out.loops.push(as_loop(&workers[*worker], found, named.loops[at].clone(), &timelines));
         }
         let loops: Vec<i32> = out.loops.iter().map(|found| found.thread).collect();
         out.waking.retain(|waking| !loops.contains(&waking.thread));
@@ -162,11 +167,11 @@ impl System {
             let pid = scene.objects.pid(*tid).unwrap_or(*tid);
             let (mut waits, mut longest) = (0, None);
             for bounds in waits::lives(timeline) {
-                let life = worker::of(*tid, timeline, bounds, kernel);
+                let mut life = worker::of(*tid, timeline, bounds, kernel);
                 waits += life.waits;
                 longest = life.longest.or(longest);
+                places.add(pid, *tid, bounds, &mut life);
                 system.workers.extend(life.worker);
-                places.add(pid, *tid, bounds, life.timed);
             }
             if let Some(site) = longest {
                 let waits_for = names::of_site(site, pid, scene.until_ns, scene.objects);
@@ -181,13 +186,14 @@ impl System {
     }
 }
 
-/// Loops that have a timer, each with its worker. A timer that any thread of several serves is none's.
+/// Loops that have a timer, each with its worker.
 fn loops_by_timer(workers: &mut [Worker], is_of_pool: impl Fn(&Worker) -> bool) -> Vec<(usize, Found)> {
     let of = |(at, worker): (usize, &mut Worker)| loops::by_timer(worker).into_iter().map(move |found| (at, found));
-    workers.iter_mut().enumerate().filter(|(_, worker)| !is_of_pool(worker)).flat_map(of).collect()
+    let may_be = |worker: &Worker| !worker.backs_off && !is_of_pool(worker);
+    workers.iter_mut().enumerate().filter(|(_, worker)| may_be(worker)).flat_map(of).collect()
 }
 
-fn in_turn(pool: &Pool, objects: &Objects) -> String {
+fn no_loop_of(pool: &Pool, objects: &Objects) -> String {
     let tid = pool.worker.tid;
     format!(
         "{} threads of {} serve its timers in turn (as {}), and no loop was found in their waits: loops of its threads may be of its \
@@ -210,7 +216,8 @@ fn all_loops(
     // A server that also looks after something now and then is a loop of what wakes it, too.
     let by_timer =
         |at: usize| found.iter().filter(|(of, _)| *of == at).map(|(_, found)| found.runs.len()).sum::<usize>();
-    let is_others = |at: usize| by_timer(at) < workers[at].runs.len() / loops::FEW && !is_of_pool(&workers[at]);
+    let is_no_loop = |worker: &Worker| worker.backs_off || is_of_pool(worker);
+    let is_others = |at: usize| by_timer(at) < workers[at].runs.len() / loops::FEW && !is_no_loop(&workers[at]);
     let others: Vec<usize> = (0..workers.len()).filter(|at| is_others(*at)).collect();
     for at in others {
         let worker = &workers[at];
@@ -237,7 +244,8 @@ fn station_of(found: &[(usize, Found)], worker: u32, run: u32) -> Station {
     (worker, mode.map_or(0, |(mode, _)| mode as u32 + 1))
 }
 
-fn as_loop(worker: &Worker, found: &Found, name: String, timeline: Option<&Timeline>) -> Loop {
+/// The timelines are those of its threads.
+fn as_loop(worker: &Worker, found: &Found, name: String, timelines: &[&Timeline]) -> Loop {
     let runs = || (0..).zip(&found.runs).map(|(at, run)| (at, &worker.runs[*run]));
     let is_guessed = matches!(found.evidence, LoopEvidence::Guessed { .. });
     let release_ns = |at: usize, run: &worker::Run| match found.releases.get(at) {
@@ -252,9 +260,8 @@ fn as_loop(worker: &Worker, found: &Found, name: String, timeline: Option<&Timel
         thread: run.tid,
     };
     let releases: Vec<u64> = runs().filter_map(|(at, run)| release_ns(at, run)).collect();
-    let unseen = timeline.filter(|_| found.skipped > 0).map_or(0, |timeline| {
-        releases.windows(2).map(|pair| unseen(timeline, (pair[0], pair[1]), found.period_ns.max(1))).sum()
-    });
+    let unseen = |pair: &[u64]| unseen(timelines, (pair[0], pair[1]), found.period_ns.max(1));
+    let unseen = if found.skipped > 0 { releases.windows(2).map(unseen).sum() } else { 0 };
     let skipped = found.skipped.saturating_sub(unseen);
     Loop {
         thread: worker.tid,
@@ -267,12 +274,14 @@ fn as_loop(worker: &Worker, found: &Found, name: String, timeline: Option<&Timel
     }
 }
 
-/// Releases of a schedule between two known ones, in periods in which events of the thread were lost: it is unknown if it started.
-fn unseen(timeline: &Timeline, (from_ns, to_ns): (u64, u64), period_ns: u64) -> u64 {
+/// Releases of a schedule between two known ones, in periods in which events of one of its threads were lost: it is unknown if it started.
+fn unseen(timelines: &[&Timeline], (from_ns, to_ns): (u64, u64), period_ns: u64) -> u64 {
     // The known ones are number 0 and the one behind the last. By arithmetic: a thread may sleep for millions of periods.
     let last = to_ns.saturating_sub(from_ns + period_ns / 2) / period_ns;
     let (mut next, mut count) = (1, 0);
-    for (since_ns, until_ns) in timeline.lost_between(from_ns, to_ns) {
+    let mut lost: Vec<(u64, u64)> = timelines.iter().flat_map(|one| one.lost_between(from_ns, to_ns)).collect();
+    lost.sort_unstable();
+    for (since_ns, until_ns) in lost {
         let first = next.max((since_ns - from_ns) / period_ns);
         next = next.max(last.min((until_ns - 1 - from_ns) / period_ns) + 1);
         count += next.saturating_sub(first);

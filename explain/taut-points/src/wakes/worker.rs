@@ -13,6 +13,11 @@ use super::{
 pub(super) const LEAST_RUNS: usize = schedule::LEAST;
 /// Where a schedule shows, the wait for it may be so small a share of all waiting.
 const LEAST_SCHEDULED_SHARE: f64 = 0.05;
+/// A sleep is twice as long as the one before to within this share; so many times in a row it is no chance. The first of them is short
+/// beside the period of any loop: a driver that tries again after ever more milliseconds may be one afterwards.
+const DOUBLED: f64 = 0.05;
+const LEAST_DOUBLED: usize = 4;
+const FIRST_DOUBLED_NS: f64 = 100e3;
 /// Senders that woke a thread in fewer of its waits than one of so many are no peers of it.
 const PEER_SHARE: usize = 10;
 
@@ -23,6 +28,8 @@ pub(super) struct Worker {
     pub runs: Sequence<Run>,
     /// Of timers that are no sleeps: when they fired.
     pub expiries: Vec<Expiry>,
+    /// Whether it looks for work ever less often while there is none, as the monitor of Go's runtime: that is no loop.
+    pub backs_off: bool,
 }
 
 /// From the end of a main wait until the next one.
@@ -120,6 +127,8 @@ pub(super) struct Life {
     pub worker: Option<Worker>,
     /// By descriptor that other threads may wait at, too: how many of its waits there timers ended.
     pub timed: HashMap<Site, usize>,
+    /// From when until when it was in waits at futexes that timers ended.
+    pub timed_at_futexes: Vec<(u64, u64)>,
 }
 
 /// Waits at one site.
@@ -160,29 +169,59 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
             site,
             expiries: expiries(site, timeline, bounds, &runs),
             runs: runs.into(),
+            backs_off: backs_off(site, &waits),
         })
     });
     let mut timed: HashMap<Site, usize> = HashMap::default();
     for wait in waits.iter().filter(|wait| is_at_descriptor(wait) && timer(wait.waker).is_some()) {
         *timed.entry(wait.site).or_default() += 1;
     }
-    Life { waits: waits.len() as u64, longest, worker, timed }
+    let at_futexes = waits.iter().filter(|wait| is_timed_at_futex(wait));
+    let timed_at_futexes = at_futexes.map(|wait| (wait.blocked_ns, wait.woken_ns.unwrap_or(wait.end_ns))).collect();
+    Life { waits: waits.len() as u64, longest, worker, timed, timed_at_futexes }
 }
 
 fn is_at_descriptor(wait: &Wait) -> bool {
     wait.site.kind() == Some(Call::Poll) && wait.site.object != 0
 }
 
-/// From the ends of its waits at a descriptor, in a life of the thread, until its next waits anywhere.
-pub(super) fn at_descriptor(
+pub(super) fn is_timed_at_futex(wait: &Wait) -> bool {
+    wait.site.kind() == Some(Call::Futex) && timer(wait.waker).is_some()
+}
+
+/// Whether its sleeps at that site are each twice as long as the one before until they are as long as they get.
+fn backs_off(site: Site, waits: &[Wait]) -> bool {
+    let sleeps = waits.iter().filter(|wait| wait.site == site && site.kind() == Some(Call::Sleep));
+    let length = |wait: &Wait| match wait.waker {
+        Waker::Timer { asked_ns, armed_ns, is_relative: true, .. } => Some(asked_ns.saturating_sub(armed_ns) as f64),
+        _ => None,
+    };
+    let lengths: Vec<f64> = sleeps.filter_map(length).collect();
+    let (mut doubled, mut first) = (0, 0.0);
+    lengths.windows(2).any(|pair| {
+        let (before, next) = (pair[0], pair[1]);
+        let doubles = (next - 2.0 * before).abs() <= DOUBLED * next;
+        // The last step may be a part of one.
+        let is_last = doubled >= LEAST_DOUBLED && ((1.0 - DOUBLED) * before..=2.0 * before).contains(&next);
+        let is_first_short = first <= FIRST_DOUBLED_NS;
+        (doubled, first) = match doubles {
+            true => (doubled + 1, if doubled == 0 { before } else { first }),
+            false => (0, 0.0),
+        };
+        !doubles && is_last && is_first_short
+    })
+}
+
+/// From the ends of some of its waits, in a life of the thread, until its next waits anywhere.
+pub(super) fn after(
     tid: i32,
-    site: Site,
+    is_one: impl Fn(&Wait) -> bool,
     timeline: &Timeline,
     bounds: (u64, u64),
     kernel: Kernel<'_>,
 ) -> Vec<Run> {
     let waits = waits::of(tid, timeline, bounds, kernel);
-    let pairs = waits.windows(2).filter(|pair| pair[0].site == site);
+    let pairs = waits.windows(2).filter(|pair| is_one(&pair[0]));
     let from_ns = |wait: &Wait| wait.call.map_or(wait.blocked_ns, |call| timeline.calls[call].start_ns);
     let of = |pair: &[Wait]| Run {
         done_ns: from_ns(&pair[1]),

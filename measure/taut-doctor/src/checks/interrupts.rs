@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
         subject: Subject::Interrupts,
         title: "Device interrupts on the loop's CPUs",
         reads: &["/proc/interrupts", "/proc/irq/*/smp_affinity_list", "/proc/irq/*/effective_affinity_list"],
-        good: "none, except the one that the loop waits for",
+        good: "only the one that the loop waits for",
         why: "each takes 1 to 50 µs from whatever runs there",
         remedy: "kernel command line: irqaffinity=OTHERS, or write the other CPUs into /proc/irq/N/smp_affinity_list",
         undo: "write the former list",

@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
             "/boot/config-RELEASE",
         ],
         good: "PREEMPT_RT",
-        why: "without it a system call or a driver delays a loop of any priority for as long as it runs",
+        why: "without it system calls and drivers delay any loop while they run",
         remedy: "install a PREEMPT_RT kernel (in mainline since 6.12); until then boot with preempt=full",
         undo: "boot the former kernel",
         effect: Effect::Tail,
@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         reads: &["call:clock_getres"],
         good: "1 ns",
         why: "without them every sleep ends on a tick of 1 to 10 ms",
-        remedy: "boot without highres=off and nohz=off, or with a kernel built with CONFIG_HIGH_RES_TIMERS",
+        remedy: "boot without highres=off and nohz=off, or a kernel built with CONFIG_HIGH_RES_TIMERS",
         undo: "boot the former kernel",
         effect: Effect::Tail,
         reboot: true,
@@ -46,7 +46,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Interrupt threads",
         reads: &["/proc/cmdline", "/sys/kernel/realtime", "/proc/sys/kernel/version"],
         good: "PREEMPT_RT, or threadirqs",
-        why: "an interrupt handler that is a thread can be given a lower priority than the loop",
+        why: "a handler that is a thread can have a lower priority than the loop",
         remedy: "kernel command line: threadirqs",
         undo: "take threadirqs off the kernel's command line again",
         effect: Effect::Tail,
@@ -58,8 +58,8 @@ pub(super) const CHECKS: &[Check] = &[
         subject: Subject::Kernel,
         title: "CPU vulnerability mitigations",
         reads: &["/proc/cmdline", "/sys/devices/system/cpu/vulnerabilities/*"],
-        good: "off on a machine that runs only your own code; on everywhere else",
-        why: "each system call and interrupt costs more, at worst several µs",
+        good: "off where only your own code runs, else on",
+        why: "each system call and interrupt costs up to several µs more",
         remedy: GIVE_UP_MITIGATIONS,
         undo: "take mitigations=off off the kernel's command line again",
         effect: Effect::Throughput,
@@ -73,7 +73,7 @@ pub(super) const CHECKS: &[Check] = &[
         reads: &["/proc/config.gz", "/boot/config-RELEASE"],
         good: "none of lock proving, sanitizers, latency tracers",
         why: "each makes locks, allocations or interrupts many times slower",
-        remedy: "use the distribution's standard kernel, or build without these options",
+        remedy: "use the distribution's kernel, or build without these options",
         undo: "boot the former kernel",
         effect: Effect::Tail,
         reboot: true,
@@ -85,7 +85,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Tracers left on",
         reads: &["/sys/kernel/tracing/current_tracer", "/sys/kernel/tracing/set_event"],
         good: "tracer nop, no events",
-        why: "function tracing costs every kernel function, events cost what they count",
+        why: "each traced function and event takes time",
         remedy: "echo nop > /sys/kernel/tracing/current_tracer; echo > /sys/kernel/tracing/set_event",
         undo: "turn the tracer on again with the tool that did",
         effect: Effect::Throughput,
@@ -98,7 +98,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "System call audit",
         reads: &["call:audit_get", "/proc/cmdline"],
         good: "off",
-        why: "audited system calls leave the fast path, and the log is written to disk",
+        why: "audited system calls are slower, and are logged to disk",
         remedy: "auditctl -e 0, or kernel command line: audit=0",
         undo: "auditctl -e 1",
         effect: Effect::Throughput,
@@ -161,8 +161,8 @@ fn threaded_interrupts(machine: &Machine<'_>) -> Look {
 }
 
 /// Advice and no boot word: a script that offers it beside others would be followed without reading why not.
-const GIVE_UP_MITIGATIONS: &str = "leave them on where anything of others runs; a closed machine may give up the \
-     protection of memory between programs by mitigations=off on the kernel's command line";
+const GIVE_UP_MITIGATIONS: &str = "leave them on where others' code runs; a closed machine may give up the \
+     protection of memory between programs: mitigations=off on the kernel's command line";
 
 fn mitigations(machine: &Machine<'_>) -> Look {
     const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";

@@ -93,7 +93,7 @@ fn delays(comparison: &Comparison, chain: &Compared) -> Table {
     let mut table = Table::new(head).priorities([0, 5, 0, 3, 0, 0, 2, 1, 4, 0, 0]);
     table.columns[5].bar = true;
     let first = comparison.short(&chain.runs[0]);
-    table.caption = format!("End to end. Ratio: to the same figure of {first}").into();
+    table.caption = format!("End to end. Ratios: to {first}").into();
     for (at, side) in chain.runs.iter().enumerate() {
         let d = &side.end_to_end;
         let factor = |of: Option<f64>| match of {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_analysis::{Analysis, Cause, Chain};
+use taut_analysis::{Analysis, Cause, Chain, Explained};
 use taut_guard::ledger::Reason;
 use taut_recording::Ending;
 use taut_stats::Distribution;
@@ -19,7 +19,7 @@ pub use document::{comparison_document, comparison_html};
 pub use two::{TwoShown, two_document, two_html, two_json};
 
 /// What a comparison does not show, and where to find it.
-const ONE_RUN_EACH: &str = "For a verdict repeat both in turn (taut lab run) and compare trials.";
+const ONE_RUN_EACH: &str = "For a verdict repeat both alternately (taut lab run) and compare trials.";
 /// Causes below this share of every run's tail are not worth a line.
 const SHARE_MIN: f64 = 0.01;
 
@@ -92,7 +92,7 @@ struct CauseRow {
     of: Vec<CauseSide>,
 }
 
-#[derive(Clone, Copy, Default, Serialize, JsonSchema)]
+#[derive(Clone, Default, Serialize, JsonSchema)]
 struct CauseSide {
     /// Of the excess of the tail's messages over the typical one.
     tail_share: f64,
@@ -100,6 +100,8 @@ struct CauseSide {
     per_message_ns: u64,
     /// The same beyond the typical message.
     excess_per_message_ns: u64,
+    /// The party with most of its time, as in "while rustc ran"; empty if none has more than half.
+    party: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -227,6 +229,11 @@ fn causes(found: &[(usize, &Chain)]) -> Vec<CauseRow> {
             of[at].excess_per_message_ns += share.excess_ns / messages;
         }
     }
+    for (cause, of) in &mut rows {
+        for (side, (_, chain)) in of.iter_mut().zip(found) {
+            side.party = party(&chain.explained, cause, side.tail_share);
+        }
+    }
     let most = |of: &[CauseSide]| of.iter().map(|side| side.tail_share).fold(0.0, f64::max);
     let mut rows: Vec<CauseRow> = rows
         .into_iter()
@@ -235,6 +242,13 @@ fn causes(found: &[(usize, &Chain)]) -> Vec<CauseRow> {
         .collect();
     rows.sort_by(|a, b| most(&b.of).total_cmp(&most(&a.of)));
     rows
+}
+
+/// The party with more than half of a cause's share, if there is one.
+fn party(explained: &Explained, cause: &str, share: f64) -> String {
+    let parties = explained.causes.iter().filter(|of| of.cause.word() == cause && !of.detail.is_empty());
+    let most = parties.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share)).filter(|of| 2.0 * of.tail_share > share);
+    most.map_or(String::new(), |of| of.cause.party(&explained.named(&of.detail)))
 }
 
 /// Whose program failed; then the largest shared chain in one or two sentences, the last run against the first.
@@ -285,8 +299,12 @@ fn why(chain: &Compared, [first, last]: [String; 2]) -> Option<String> {
         let share = |row: &&CauseRow| row.of[at].tail_share;
         let row = chain.causes.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
         let cause = Cause::ALL[cause_classes::number(&row.cause)];
+        let party = match row.of[at].party.as_str() {
+            "" => String::new(),
+            party => format!(", most of it {party}"),
+        };
         (cause != Cause::Unknown && share(&row) > 0.0)
-            .then(|| format!("{} ({} of the excess)", causes::noun(cause), words::percent(share(&row))))
+            .then(|| format!("{} ({} of the excess{party})", causes::noun(cause), words::percent(share(&row))))
     };
     let (before, after) = (most(0)?, most(chain.runs.len() - 1)?);
     Some(format!(" The largest cause of the tail is {before} in {first}, {after} in {last}."))
@@ -296,6 +314,25 @@ fn why(chain: &Compared, [first, last]: [String; 2]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn the_headline_names_who_has_most_of_the_largest_cause() {
+        let (mut before, after) = (sample::teleop(), sample::teleop());
+        let of = |before: &Analysis| {
+            let all = [Named { name: "before.mcap", analysis: before }, Named { name: "after.mcap", analysis: &after }];
+            Comparison::new(&all).headline
+        };
+        assert!(
+            of(&before)
+                .contains("waiting for the GIL (61.0 % of the excess, most of it held by python/4243) in before"),
+            "{}",
+            of(&before)
+        );
+        for share in &mut before.chains[0].explained.causes {
+            share.detail = String::new();
+        }
+        assert!(of(&before).contains("waiting for the GIL (61.0 % of the excess) in before"), "{}", of(&before));
+    }
 
     #[test]
     fn the_documented_schema_is_this_one() {

@@ -1,7 +1,7 @@
 //! The table of all checks: for `taut doctor --list` and for docs/reference/doctor.md.
 
 use serde::Serialize;
-use taut_doctor::{Check, Subject, checks, readable};
+use taut_doctor::{Check, Subject, checks};
 use taut_document::{Block, Cell, Document, Section, Table};
 
 use crate::escape::{Form, escaped};
@@ -33,35 +33,17 @@ pub fn doctor_checks_json() -> serde_json::Value {
     serde_json::to_value(checks).unwrap_or_default()
 }
 
-/// The same for docs/reference/doctor.md, a table for each subject.
+/// What a reader of docs/reference/doctor.md chooses by, a list for each subject. The JSON form has all.
 pub fn doctor_checks_markdown() -> String {
     let mut out = String::new();
     for subject in Subject::ALL {
-        out += &format!(
-            "\n### {}\n\n| check | read | good | why | remedy · undo | effect |\n|---|---|---|---|---|---|\n",
-            subject.word()
-        );
+        out += &format!("\n### {}\n\n", subject.word());
         for check in checks().filter(|check| check.subject == subject) {
-            let reads: Vec<String> = check.reads.iter().map(|read| format!("`{}`", readable(read))).collect();
-            let undo = if check.undo.is_empty() { String::new() } else { format!(" · {}", cell(check.undo)) };
-            let reboot = if check.reboot { ", reboot" } else { "" };
-            out += &format!(
-                "| **`{}`** {} | {} | {} | {} | {}{undo} | {}{reboot} |\n",
-                check.id,
-                cell(check.title),
-                reads.join(" "),
-                cell(check.good),
-                cell(check.why),
-                cell(check.remedy),
-                check.effect.word(),
-            );
+            let [good, why, remedy] = [check.good, check.why, check.remedy].map(|text| escaped(text, Form::Markdown));
+            out += &format!("- **`{}`** *{good}*: {why}. *{remedy}*\n", check.id);
         }
     }
     out
-}
-
-fn cell(text: &str) -> String {
-    escaped(text, Form::Markdown)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ fn of_chain(chain: &Chain) -> Option<(Tone, &'static str, String)> {
     };
     let of_tail = format!("of the {} that the finding is about", quantity(all, "late message"));
     let (tone, label, text) = match hidden {
-        0 => (Tone::Good, "stands", format!("None {of_tail} lies in or next to a hole of the recording.")),
+        0 => (Tone::Good, "finding stands", format!("None {of_tail} lies in or next to a hole of the recording.")),
         // Of what is left most is known.
         _ if hidden * 2 <= all => {
             let rest = count(all - hidden);
@@ -48,7 +48,7 @@ fn of_chain(chain: &Chain) -> Option<(Tone, &'static str, String)> {
                  causes rest on the other {rest}.",
                 count(hidden)
             );
-            (Tone::Undecided, "stands in part", text)
+            (Tone::Undecided, "finding stands in part", text)
         }
         _ => {
             let text = format!(
@@ -66,11 +66,15 @@ fn of_loop(of: &Loop) -> (Tone, &'static str, String) {
     let all = of.activations + of.left_out;
     let of_all = format!("of the {} of {}", quantity(all, "activation"), of.name);
     if of.left_out == 0 {
-        return (Tone::Good, "stands", format!("None {of_all} lies in or next to a hole of the recording."));
+        return (Tone::Good, "finding stands", format!("None {of_all} lies in or next to a hole of the recording."));
     }
     let text = format!("{} {of_all} lie in or next to holes of the recording and are left out;", count(of.left_out));
     if of.left_out <= of.activations {
-        (Tone::Undecided, "stands in part", format!("{text} the figures rest on the other {}.", count(of.activations)))
+        (
+            Tone::Undecided,
+            "finding stands in part",
+            format!("{text} the figures rest on the other {}.", count(of.activations)),
+        )
     } else {
         (Tone::Bad, "no finding", format!("{text} too little is left for a finding. Record again."))
     }
@@ -93,7 +97,7 @@ mod tests {
     fn what_a_finding_rests_on_is_said_where_data_were_lost() {
         let [(whole, of_whole), (part, of_part), (none, of_none)] =
             [(0, 0), (3, 12), (8, 0)].map(|(hidden, lost)| said(hidden, lost).expect("a damaged recording"));
-        assert_eq!([whole, part, none], ["stands", "stands in part", "no finding"]);
+        assert_eq!([whole, part, none], ["finding stands", "finding stands in part", "no finding"]);
         assert!(of_whole.starts_with("None of the 9 late messages"), "{of_whole}");
         assert!(
             of_part.starts_with("3 of the 9 late messages") && of_part.contains("the causes rest on the other 6"),
@@ -115,7 +119,7 @@ mod tests {
     fn activations_next_to_holes_are_counted() {
         let of = |activations, left_out| of_loop(&Loop { activations, left_out, ..Loop::default() });
         let labels = [of(10, 0), of(10, 3), of(3, 10)].map(|(_, label, _)| label);
-        assert_eq!(labels, ["stands", "stands in part", "no finding"]);
+        assert_eq!(labels, ["finding stands", "finding stands in part", "no finding"]);
         assert!(of(10, 3).2.ends_with("the figures rest on the other 10."));
     }
 }

@@ -88,7 +88,7 @@ impl<'a> Overview<'a> {
             ""
         };
         table.caption = format!(
-            "Those that lost or missed the largest share of theirs come first. Of a chain: latency from the first to the last point; lost: dropped or \
+            "Those that lost or missed the largest share of their messages come first. Of a chain: latency from the first to the last point; lost: dropped or \
              without a known end, missed: over the deadline{of_loops}. ≤: there are too few for a p99, which is at most this maximum"
         )
         .into();

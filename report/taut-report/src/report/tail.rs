@@ -299,7 +299,7 @@ fn results(explained: &Explained) -> Vec<Finding> {
         let (unnamed, named): (Vec<&str>, Vec<&str>) = names.partition(|name| name.starts_with("lock:0x"));
         let many = format!("{} without a name", words::quantity(unnamed.len() as u64, "lock"));
         let names: Vec<&str> = named.into_iter().chain((!unnamed.is_empty()).then_some(many.as_str())).collect();
-        let text = format!("less than 5 % of the excess each, by the upper bound: {}", names.join(", ")).into();
+        let text = format!("each has less than 5 % of the excess, by the upper bound: {}", names.join(", ")).into();
         findings.push(Finding { tone: Tone::Quiet, label: "does not contribute".into(), text, ..Finding::default() });
     }
     findings
@@ -392,13 +392,20 @@ fn less_than_its_share(found: &Prediction, explained: &Explained) -> Option<Stri
         true => String::new(),
         false => format!(" The excess above the new {of} is {}.", remaining.join(", ")),
     };
+    // Time that is spread evenly is no reason.
+    let few = match found.half_in * 4 <= explained.tail_messages {
+        true => format!(
+            ": half of what is saved is in {} of the {} messages",
+            words::count(found.half_in),
+            words::count(explained.tail_messages)
+        ),
+        false => String::new(),
+    };
     Some(format!(
-        "{} is {:.0} % of the excess, but without it {of} changes by {} only: half of what is saved is in {} of the {} messages.{rest}",
+        "{} is {:.0} % of the excess, but without it {of} changes by {} only{few}.{rest}",
         capital(&explained.named(&found.without)),
         100.0 * share,
         words::change(found.gain),
-        words::count(found.half_in),
-        words::count(explained.tail_messages),
     ))
 }
 
@@ -476,15 +483,12 @@ mod tests {
         let mut explained = sample::teleop().chains.swap_remove(0).explained;
         assert_eq!(less_than_its_share(&explained.predictions[0], &explained), None);
         explained.predictions[0].gain = 0.2;
-        let text = less_than_its_share(&explained.predictions[0], &explained).unwrap();
-        assert!(
-            text.starts_with("Gil is 61 % of the excess, but without it p99 changes by −20 % only: half"),
-            "{text}"
-        );
-        assert!(
-            text.contains("half of what is saved is in 4 of the 9 messages.") && text.ends_with("is wakeup (62 %)."),
-            "{text}"
-        );
+        let said = |explained: &Explained| less_than_its_share(&explained.predictions[0], explained).unwrap();
+        let but = "Gil is 61 % of the excess, but without it p99 changes by −20 % only";
+        let rest = "The excess above the new p99 is wakeup (62 %).";
+        assert_eq!(said(&explained), format!("{but}. {rest}"));
+        explained.predictions[0].half_in = 2;
+        assert_eq!(said(&explained), format!("{but}: half of what is saved is in 2 of the 9 messages. {rest}"));
     }
 
     #[test]

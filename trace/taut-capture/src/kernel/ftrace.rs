@@ -16,6 +16,7 @@ use super::sub_buffer::{PageLayout, read_page};
 use super::tracefs::Tracefs;
 use super::tracepoints::{self, Decoder, Tracepoint};
 use super::{Source, Wanted, capabilities};
+use crate::give_way::pause_if_due;
 
 /// How often the loss counters are read; each costs the kernel some formatting.
 const LOSS_INTERVAL: Duration = Duration::from_millis(200);
@@ -189,6 +190,7 @@ impl Ftrace {
                 let end = read_page(layout, page, |time_ns, record| rows.extend(decoder.row(time_ns, record)));
                 self.bytes_read += end.bytes as u64;
                 ring.missed += end.missed + u64::from(end.torn);
+                pause_if_due();
             })?;
         }
         Ok(())

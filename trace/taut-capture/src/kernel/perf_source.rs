@@ -10,6 +10,7 @@ use super::{
     perf_ring::{self, Record, Ring},
     rows::{Row, Rows},
 };
+use crate::give_way::pause_if_due;
 
 /// One CPU's ring, and the events that write to it: the first owns it.
 pub(crate) struct Cpu {
@@ -115,7 +116,11 @@ impl Cpus {
 
     /// Hands over the records that are there, CPU by CPU. Returns their bytes.
     pub fn read(&mut self, mut on_record: impl FnMut(&mut Cpu, &Record<'_>)) -> u64 {
-        self.0.iter_mut().map(|cpu| cpu.read(&mut on_record)).sum()
+        let read = |cpu: &mut Cpu| {
+            pause_if_due();
+            cpu.read(&mut on_record)
+        };
+        self.0.iter_mut().map(read).sum()
     }
 
     /// Stops the events and hands over what they left. Returns the bytes.

@@ -22,30 +22,30 @@ use crate::{
     input, output,
 };
 
-/// Calculate what a control cycle over servo buses costs, term by term, and what a rate allows.
+/// Calculate the cost of a servo bus cycle, and what a rate allows.
 ///
 /// A budget is a TOML file (docs/reference/bus-budget.md) or a preset of a published system.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut bus budget --list-presets\n  taut bus budget --preset pi3hat\n  taut bus budget --preset pi3hat --set servos.count=16 --set spi.hold_us=10\n  taut bus budget --preset rs485-3500us --target-hz 300 --solve servos\n  taut bus budget --preset pi3hat --format toml -o mine.toml\n  taut bus budget mine.toml --against run.mcap --format html -o budget.html"
+    after_help = "Examples:\n  taut bus budget --list-presets\n  taut bus budget --preset pi3hat --set servos.count=16\n  taut bus budget --preset rs485-3500us --target-hz 300 --solve servos\n  taut bus budget --preset pi3hat --format toml -o mine.toml"
 )]
 pub struct Args {
     /// A budget as TOML.
     #[arg(value_name = "FILE", required_unless_present_any = ["preset", "list_presets"], conflicts_with = "preset")]
     file: Option<PathBuf>,
-    /// A published system that comes with taut.
+    /// A published system.
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// Name the presets, each with its published figure and the model's.
+    /// List the presets with published and modelled figures.
     #[arg(long, conflicts_with_all = ["preset", "file"])]
     list_presets: bool,
-    /// Change a figure first, e.g. servos.count=6, spi.hold_us=10, "term.servo turn-around.us=75"; may be given again.
+    /// Change a figure, e.g. servos.count=6, "term.servo turn-around.us=75"; repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = change)]
     set: Vec<(String, String)>,
     /// Target rate; prints what it allows.
     #[arg(long, value_name = "HZ")]
     target_hz: Option<f64>,
-    /// What to solve for [default: all three]; the rate is --target-hz or the budget's own.
+    /// What to solve for at the target rate [default: all].
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     solve: Vec<Asked>,
     /// Cycles to draw.
@@ -54,24 +54,24 @@ pub struct Args {
     /// Seed of the drawn cycles.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// A recording of the real cycle, stamped at bus.<phase>: what the model leaves unexplained.
+    /// Compare with a recording stamped at bus.PHASE.
     #[arg(long, value_name = "RUN")]
     against: Option<PathBuf>,
     /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json, Format::Html, Format::Toml]))]
     format: Format,
-    /// File to write instead of stdout.
+    /// Output file [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Asked {
-    /// How many servos at most.
+    /// Most servos.
     Servos,
-    /// How many payload bytes at most.
+    /// Most payload bytes.
     Payload,
-    /// How many bits a second at least.
+    /// Fewest bits a second.
     Bitrate,
 }
 

@@ -24,15 +24,14 @@ use crate::{
     output, time,
 };
 
-/// Drive servo buses: write frames, read replies and attitude, once or at a rate; serve simulated servos; budget a cycle.
+/// Drive servo buses once or at a rate, serve simulated servos, or budget a cycle.
 ///
-/// All of it happens in one cycle over all buses: commands round-robin, the inertial unit while replies queue, then the
-/// replies. Buses are numbered from 1 in the order given (docs/reference/bus.md).
+/// Buses are numbered from 1 in the order given (docs/reference/bus.md).
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples:\n  taut bus sim:1-3 --query 1,1-3\n  taut bus fdcanusb:/dev/ttyACM0 --write-can 1,8001,100400110f,r --read-att\n  taut bus sim:1-3 sim:4-6 sim:7-9 sim:10-12 --hold 1,1-3 --hold 2,4-6 --hold 3,7-9 --hold 4,10-12 --rate 1000\n  taut record -o run.mcap -- taut bus sim:1-3 --hold 1,1-3 --rate 500 --duration 5\n  taut bus sim:1-3 --serve\n  taut bus budget --preset pi3hat"
+    after_help = "Examples:\n  taut bus sim:1-3 --query 1,1-3\n  taut bus fdcanusb:/dev/ttyACM0 --write-can 1,8001,100400110f,r --read-att\n  taut record -o run.mcap -- taut bus sim:1-3 --hold 1,1-3 --rate 500 --duration 5\n  taut bus sim:1-3 --serve"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -40,34 +39,34 @@ pub struct Args {
     /// Buses: sim:1-3 (simulated servos of these ids), fdcanusb:/dev/ttyACM0, udp:HOST:PORT, socketcan:can0.
     #[arg(value_name = "BUS", required = true)]
     buses: Vec<Address>,
-    /// Send a frame: bus, id and data in hex; with r its reply is waited for. May be given again.
+    /// Send a frame: bus, then id and data in hex; r waits for its reply; repeatable.
     #[arg(long, value_name = "BUS,ID,DATA[,r]", value_parser = written)]
     write_can: Vec<(usize, Frame, bool)>,
-    /// Query servos: bus, then ids such as 1-3; may be given again.
+    /// Query servos: bus, then ids such as 1-3; repeatable.
     #[arg(long, value_name = "BUS,IDS", value_parser = servos)]
     query: Vec<(usize, Vec<u8>)>,
-    /// Command servos to hold their position, and query them; may be given again.
+    /// Make servos hold their position, and query them; repeatable.
     #[arg(long, value_name = "BUS,IDS", value_parser = servos)]
     hold: Vec<(usize, Vec<u8>)>,
-    /// Read queued frames of a bus without expecting any; may be given again.
+    /// Read queued frames of a bus without expecting any; repeatable.
     #[arg(long, value_name = "BUS")]
     read_can: Vec<usize>,
-    /// Read the inertial unit; simulated buses come with one.
+    /// Read the inertial unit.
     #[arg(long)]
     read_att: bool,
     /// Repeat the cycle at this rate and print statistics.
     #[arg(long, value_name = "HZ", value_parser = rate::hertz)]
     rate: Option<f64>,
-    /// For so long.
+    /// With --rate: for this long.
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "rate", value_parser = time::length)]
     duration: Duration,
     /// Longest wait for replies after the last command.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time::moment)]
     timeout: Duration,
-    /// Wait at least so long.
+    /// Shortest wait for replies.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::moment)]
     min_wait: Duration,
-    /// Poll the clock for this time before each cycle, instead of sleeping until it.
+    /// Poll the clock this long before each cycle.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::moment)]
     spin: Duration,
     /// Run on this CPU only.
@@ -79,10 +78,10 @@ pub struct Args {
     /// Lock all memory.
     #[arg(long)]
     lock_memory: bool,
-    /// Serve each simulated bus on a pty that speaks fdcanusb, until interrupted.
+    /// Serve each simulated bus on a pty that speaks fdcanusb.
     #[arg(long, conflicts_with_all = ["write_can", "query", "hold", "read_can", "read_att", "rate", "format"])]
     serve: bool,
-    /// Serve the simulated bus over UDP at this address instead.
+    /// With --serve: over UDP at this address instead.
     #[arg(long, value_name = "ADDRESS:PORT", requires = "serve")]
     udp: Option<String>,
     /// Form of the result.

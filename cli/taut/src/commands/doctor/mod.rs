@@ -19,58 +19,58 @@ use crate::{
     output, time,
 };
 
-/// Check the settings that affect a periodic loop, and suggest changes. Reads only; needs no root.
+/// Check settings that affect a periodic loop, and suggest changes; reads only.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut doctor\n  taut doctor --cpus 2,3 --interface eth0 --tty /dev/ttyUSB0\n  taut doctor --strict --format json -o doctor.json\n  taut doctor --fix > fix.sh\n  taut doctor --profile tuned/tuned.checks --pid 1234 --strict\n  taut doctor --measure pm-qos --allow-changes\n\nExit codes: 0 fine, 1 something is bad (only with --strict), 2 bad usage or input, 3 not permitted (only with --measure)."
+    after_help = "Examples:\n  taut doctor\n  taut doctor --cpus 2,3 --interface eth0 --tty /dev/ttyUSB0\n  taut doctor --fix > fix.sh\n  taut doctor --measure pm-qos --allow-changes\n\nExit codes: 0 fine; 1 a bad check with --strict; 2 bad usage or input; 3 --measure is not permitted."
 )]
 pub struct Args {
-    /// CPUs that the loop runs on, e.g. 2,3 [default: the isolated ones].
+    /// CPUs of the loop, e.g. 2,3 [default: the isolated ones].
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Network interface that the loop talks through.
+    /// The loop's network interface.
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
-    /// Serial port that the loop talks through; it is not opened.
+    /// The loop's serial port; not opened.
     #[arg(long, value_name = "TTY")]
     tty: Option<String>,
     /// The loop's process.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Only the checks that this file names, one a line; `taut tune --files` writes one.
+    /// Only the checks named in this file, one a line.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["measure", "list"])]
     profile: Option<PathBuf>,
-    /// Exit with 1 when any check is bad.
+    /// Exit with 1 if any check is bad.
     #[arg(long, conflicts_with = "measure")]
     strict: bool,
-    /// Print the remedies as a shell script with undo lines; runs nothing.
+    /// Print the remedies as a shell script with undo lines.
     #[arg(long, conflicts_with_all = ["format", "measure"])]
     fix: bool,
     /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
-    /// File to write instead of stdout.
+    /// Output file [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Measure wakeups without and with the remedy of this check, in alternation; undone at the end.
+    /// Measure wakeups with and without this check's remedy, then undo it.
     #[arg(long, value_name = "CHECK")]
     measure: Option<String>,
     /// With --measure: permit changing the machine meanwhile.
     #[arg(long, requires = "measure")]
     allow_changes: bool,
-    /// With --measure: how long to measure, all rounds together.
+    /// With --measure: time of all rounds together.
     #[arg(long, default_value = "20s", value_parser = time::length, value_name = "TIME", requires = "measure")]
     duration: Duration,
-    /// With --measure: number of rounds; six or more carry an interval.
+    /// With --measure: rounds; six or more give an interval.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N", requires = "measure")]
     rounds: u32,
-    /// With --measure: policy of the threads that are woken: other, batch, fifo, rr.
+    /// With --measure: policy of the threads: other, batch, fifo, rr.
     #[arg(long, default_value = "other", value_name = "POLICY", requires = "measure")]
     policy: taut_wakeup::Policy,
-    /// List all checks, with what is good.
+    /// List all checks and their good values.
     #[arg(long, conflicts_with_all = ["measure", "fix", "strict"])]
     list: bool,
-    /// Write everything that is read to a file, to examine this machine elsewhere.
+    /// Write all that is read to a file, for --machine elsewhere.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["machine", "measure", "list"])]
     write_down: Option<PathBuf>,
     /// Examine a file of --write-down.

@@ -14,25 +14,25 @@ use crate::{config, exit::Done, input, output};
 
 /// Add recordings to a fleet's folder, as histograms.
 ///
-/// A run's file is named by its contents: adding it again changes nothing.
+/// Adding a run again changes nothing.
 #[derive(clap::Args)]
 pub struct Args {
     /// Recordings of one robot.
     #[arg(value_name = "RUN", required = true)]
     recordings: Vec<PathBuf>,
-    /// The fleet's folder; made if missing.
+    /// The fleet's folder, made if missing.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
-    /// The robot's name: letters, digits, "-", "_" and ".".
+    /// The robot's name, of letters, digits, ., - and _.
     #[arg(long, value_name = "NAME", value_parser = robot)]
     robot: String,
     /// What ran [default: the recording's git revision].
     #[arg(long, value_name = "TEXT", value_parser = revision)]
     revision: Option<String>,
-    /// The day of the runs, like 2026-11-22 [default: when the recording began, UTC].
+    /// Day of the runs, e.g. 2026-11-22 [default: the recording's, UTC].
     #[arg(long, value_name = "DATE", value_parser = day)]
     date: Option<NaiveDate>,
-    /// Declared chains; ./taut.toml is used when it exists.
+    /// Chains and deadlines [default: ./taut.toml].
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
 }

@@ -45,7 +45,7 @@ pub struct Report {
     revision: Option<String>,
 }
 
-/// Robots ranked by latency, with the hop and cause that is special about each.
+/// Robots ranked by latency, each with its distinctive hop and cause.
 #[derive(clap::Args)]
 pub struct Worst {
     #[command(flatten)]
@@ -53,21 +53,21 @@ pub struct Worst {
     /// Only this revision.
     #[arg(long, value_name = "TEXT")]
     revision: Option<String>,
-    /// Rank by this hop, "from → to" as the report has it [default: the whole chain].
+    /// Rank by this hop, "from → to" [default: the whole chain].
     #[arg(long, value_name = "HOP")]
     hop: Option<String>,
-    /// Rank by the time that this cause took, a word like gil or preempted [default: all time].
+    /// Rank by the time of this cause, e.g. gil [default: all].
     #[arg(long, value_name = "CAUSE")]
     cause: Option<String>,
     /// Rank by this figure.
     #[arg(long, value_enum, default_value_t = Figure::P99)]
     figure: Figure,
-    /// How many robots to show.
+    /// Robots to show.
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: u32,
 }
 
-/// Compare two revisions by hop and cause; robots are the unit of intervals.
+/// Compare two revisions by hop and cause.
 #[derive(clap::Args)]
 pub struct Compare {
     #[command(flatten)]
@@ -75,21 +75,21 @@ pub struct Compare {
     /// A revision.
     #[arg(value_name = "A")]
     a: String,
-    /// The other, compared with A.
+    /// The other.
     #[arg(value_name = "B")]
     b: String,
-    /// Whether A and B are revisions or robots.
+    /// What A and B are.
     #[arg(long, value_enum, default_value_t = By::Revision)]
     by: By,
 }
 
-/// Merge each robot's runs by day, week or month: fewer, larger files, the same figures.
+/// Merge each robot's runs by day, week or month.
 #[derive(clap::Args)]
 pub struct Merge {
     /// The fleet's folder.
     #[arg(value_name = "DIR")]
     place: PathBuf,
-    /// The folder for the merged fleet. Periods that exist are made again.
+    /// Folder for the merged fleet; existing periods are rewritten.
     #[arg(long, value_name = "DIR2")]
     into: PathBuf,
     /// Length of a period.
@@ -101,17 +101,17 @@ pub struct Merge {
 
 #[derive(clap::Args)]
 struct Days {
-    /// Only from this day on, like 2026-11-22.
+    /// First day, e.g. 2026-11-22.
     #[arg(long, value_name = "DATE")]
     since: Option<String>,
-    /// Only up to this day.
+    /// Last day.
     #[arg(long, value_name = "DATE")]
     until: Option<String>,
 }
 
 #[derive(clap::Args)]
 struct Asked {
-    /// The fleet's folder; or with --engine clickhouse a server's table, clickhouse://USER:PASSWORD@HOST:8123/DATABASE/TABLE.
+    /// The fleet's folder; with --engine clickhouse also clickhouse://USER:PASSWORD@HOST:8123/DATABASE/TABLE.
     #[arg(value_name = "DIR")]
     place: String,
     /// Engine that aggregates.
@@ -125,18 +125,15 @@ struct Asked {
     /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
-    /// Write to a file instead of stdout.
+    /// Output file [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Engine {
-    /// In this process; the default.
     Duckdb,
-    /// A server's table, or its engine in this process (chdb).
     Clickhouse,
-    /// The session that Spark's own configuration names.
     Spark,
 }
 

@@ -11,10 +11,10 @@ use crate::exit::Done;
 
 /// Compare many robots: latency by robot, revision, hop, cause and time.
 ///
-/// `add` writes a run's histograms into a folder; the others read the merged folders of all robots.
+/// `add` writes a run's histograms to a folder; the others read the folders of all robots.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut fleet add run.mcap --into fleet --robot arm-7\n  taut fleet report fleet\n  taut fleet worst fleet --figure p999\n  taut fleet compare fleet v1.4 v1.5 --format html -o compare.html\n  taut fleet merge fleet --into weeks"
+    after_help = "Examples:\n  taut fleet add run.mcap --into fleet --robot arm-7\n  taut fleet report fleet\n  taut fleet compare fleet v1.4 v1.5"
 )]
 pub struct Args {
     #[command(subcommand)]

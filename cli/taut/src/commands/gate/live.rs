@@ -13,7 +13,7 @@ use taut_gate::{ACCUSING, Asked, Failure, Most, Phase, Settings, Trial, Void};
 use taut_recording::Shown;
 use taut_stats::compare::{Order, pair_order};
 
-use crate::exit;
+use crate::{exit, scratch::Scratch};
 
 use super::{
     interrupt::{Interrupt, Ran},
@@ -67,7 +67,7 @@ pub struct Program {
 pub struct Live {
     runs: Runs,
     reader: Reader,
-    scratch: tempfile::TempDir,
+    scratch: Scratch,
     began: Instant,
     bar: ProgressBar,
     interrupt: Interrupt,
@@ -90,7 +90,7 @@ impl Live {
         Ok(Live {
             runs: runs.clone(),
             reader,
-            scratch: tempfile::Builder::new().prefix("taut-gate-").tempdir().context("scratch folder")?,
+            scratch: Scratch::new("taut-gate-")?,
             began: Instant::now(),
             bar: bar(runs.quiet),
             interrupt: interrupt.clone(),

@@ -35,91 +35,93 @@ const BETWEEN_SESSIONS: f64 = 0.1;
 
 /// Decide whether a change made the program worse, separate from the machine's part.
 ///
-/// Three ways: two commands (or two git revisions) in turns on this machine, stored trials against stored trials, and trials against
-/// the limits of taut.toml. Stops as soon as it is sure. A change for the worse must hold on fresh pairs before it fails anything.
+/// Compares two commands or git revisions in turns, stored trials, or trials with the limits of taut.toml. Stops when
+/// sure; a change for the worse is confirmed on fresh pairs.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut gate --a './loop-old' --b './loop-new' --duration 2 --max-time 180\n  taut gate --revisions main..HEAD --build 'cargo build --release' --run target/release/loop --duration 2\n  taut gate --baseline trials/baseline.jsonl --candidate today/*.mcap\n  taut gate --limits --b ./loop --duration 2\n\nExit codes: 0 not worse, also without enough evidence, 1 worse, or runs of the candidate failed where the baseline never did, 2 bad usage or input, 4 invalid, limits that stay open, or not enough evidence with --inconclusive fail."
+    after_help = "Examples:\n  taut gate --a './loop-old' --b './loop-new' --duration 2 --max-time 180\n  taut gate --revisions main..HEAD --build 'cargo build --release' --run target/release/loop --duration 2\n  taut gate --baseline trials/baseline.jsonl --candidate today/*.mcap\n  taut gate --limits --b ./loop --duration 2\n\nExit codes: 0 not worse, or not enough evidence; 1 worse, or only runs of the candidate failed; 2 bad usage or input; 4 invalid, an open limit, or not enough evidence with --inconclusive fail."
 )]
 pub struct Args {
-    /// Run this as the baseline, in turns with --b.
+    /// Baseline command, run in turns with --b.
     #[arg(long, value_name = "COMMAND", requires = "b")]
     a: Option<String>,
-    /// Run this as the candidate.
+    /// Candidate command.
     #[arg(long, value_name = "COMMAND", conflicts_with = "candidate")]
     b: Option<String>,
-    /// Compare two git revisions: both are checked out beside the working tree, built with --build, and run in turns with --run.
+    /// Compare two git revisions, checked out, built with --build, run with --run.
     #[arg(long, value_name = "OLD..NEW", requires = "run", conflicts_with_all = ["a", "b", "baseline", "candidate"])]
     revisions: Option<String>,
-    /// Build a revision, in its folder.
+    /// Build command, in the revision's folder.
     #[arg(long, value_name = "COMMAND", requires = "revisions", default_value = "true", hide_default_value = true)]
     build: String,
-    /// Run a revision, in its folder.
+    /// Run command, in the revision's folder.
     #[arg(long, value_name = "COMMAND", requires = "revisions")]
     run: Option<String>,
-    /// Keep built revisions in this folder, and use those that are there [default: they are removed at the end].
+    /// Keep and reuse built revisions in this folder [default: removed at the end].
     #[arg(long, value_name = "FOLDER", requires = "revisions")]
     cache: Option<PathBuf>,
-    /// The stored baseline: recordings, folders of recordings, or trials saved with --save.
+    /// Stored baseline: recordings, folders of them, or trials of --save.
     #[arg(long, value_name = "RUN|SET", num_args = 1.., conflicts_with = "a")]
     baseline: Vec<PathBuf>,
-    /// Stored trials as the candidate.
+    /// Stored candidate, likewise.
     #[arg(long, value_name = "RUN|SET", num_args = 1..)]
     candidate: Vec<PathBuf>,
-    /// Hold --b or --candidate against the limits of taut.toml.
+    /// Check --b or --candidate against the limits of taut.toml.
     #[arg(long, conflicts_with_all = ["a", "baseline", "revisions"])]
     limits: bool,
 
-    /// Stop each run so long after its first stamp [default: two programs in turns: as short as the figures allow, said beforehand; else runs end by themselves].
+    /// Stop each run this long after its first stamp [default: two programs in turns: as short as the
+    /// figures allow; else runs end by themselves].
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
     /// End with a result within this time.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time::length)]
     max_time: Duration,
-    /// Run at most so many pairs; the first 60 % may find it worse [default: 40, and fresh ones to confirm].
+    /// Run at most this many pairs [default: 40, and fresh ones to confirm].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000), conflicts_with = "limits")]
     pairs: Option<u16>,
-    /// First run so many pairs of the baseline with itself: a machine on which it differs from itself is not fit.
+    /// First run this many pairs of the baseline with itself.
     #[arg(long, value_name = "PAIRS", default_value_t = 0, conflicts_with_all = ["baseline", "limits"])]
     control: usize,
-    /// Seed of the order within pairs, in balanced blocks, and of TAUT_GATE_SEED, which both runs of a pair get [default: random, and printed].
+    /// Seed of the order, and of TAUT_GATE_SEED of each pair [default: random].
     #[arg(long)]
     seed: Option<u64>,
     /// Do not measure wakeup latency beside the program.
     #[arg(long)]
     no_wakeup: bool,
-    /// Which kernel events to record.
+    /// Kernel events to record; each value includes those before it.
     #[arg(long, default_value = "irq", value_parser = ["sched", "syscalls", "irq", "all"])]
     depth: String,
     /// Keep the recordings in this folder.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// Save the trials in this folder, for a later --baseline.
+    /// Save the trials in this folder, for --baseline.
     #[arg(long, value_name = "FOLDER", conflicts_with = "limits")]
     save: Option<PathBuf>,
 
-    /// Keep the figures of the candidate in this folder (Parquet), and say which revision changed them. Alone: only say.
+    /// Add the candidate's figures to this folder (Parquet), and report which revision changed them; alone: only
+    /// report.
     #[arg(long, value_name = "FOLDER", conflicts_with = "limits")]
     history: Option<PathBuf>,
-    /// The candidate's name in the history [default: what git describe says where it ran].
+    /// Name of the candidate in the history [default: by git describe].
     #[arg(long, value_name = "NAME", requires = "history")]
     revision: Option<String>,
 
-    /// The chain to judge [default: the one with the most messages].
+    /// Only this chain [default: the one with the most messages].
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
     #[command(flatten)]
     ros: RosFilter,
-    /// Decide by this figure instead: hops.work.p50, chain.total.p99, missed, dropped …; may be given again.
+    /// Decide by this figure instead: hops.work.p50, chain.total.p99, missed, dropped, …; repeatable.
     #[arg(long, value_name = "METRIC")]
     metric: Vec<Vote>,
-    /// Ignore a change below this many per cent [default: 3; 10 between stored sets].
+    /// Ignore smaller changes [default: 3; 10 between stored sets].
     #[arg(long, value_name = "PERCENT")]
     minimum_effect: Option<f64>,
-    /// Chains, limits and metrics; ./taut.toml is used when it exists.
+    /// Chains, limits and metrics [default: ./taut.toml].
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
-    /// Exit code without enough evidence: "fail" makes it 4.
+    /// Exit code without enough evidence: 0 (pass) or 4 (fail).
     #[arg(long, value_enum, default_value_t = Inconclusive::Pass)]
     inconclusive: Inconclusive,
     /// No progress.
@@ -131,9 +133,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Inconclusive {
-    /// Exit code 0.
     Pass,
-    /// Exit code 4.
     Fail,
 }
 

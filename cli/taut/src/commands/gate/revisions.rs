@@ -9,6 +9,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 use taut_recording::Shown;
 
+use crate::scratch::Scratch;
+
 use super::interrupt::Interrupt;
 
 /// Built trees that a cache keeps.
@@ -24,7 +26,7 @@ pub struct Trees {
     pub b: (PathBuf, String),
     repository: PathBuf,
     /// Removed at the end, unless there is a cache.
-    scratch: Option<tempfile::TempDir>,
+    scratch: Option<Scratch>,
 }
 
 /// Checks out and builds "main..HEAD".
@@ -44,7 +46,7 @@ pub fn build(range: &str, command: &str, cache: Option<&Path>, quiet: bool, inte
             std::fs::create_dir_all(folder).with_context(|| folder.shown())?;
             None
         }
-        None => Some(tempfile::Builder::new().prefix("taut-gate-trees-").tempdir().context("folder for the trees")?),
+        None => Some(Scratch::new("taut-gate-trees-")?),
     };
     let folder = match (cache, &scratch) {
         (Some(folder), _) => std::path::absolute(folder)?,

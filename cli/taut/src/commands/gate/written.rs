@@ -17,19 +17,19 @@ use crate::{
 /// Forms of the result.
 #[derive(clap::Args)]
 pub struct Outputs {
-    /// Form of what is printed.
+    /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
-    /// Write a comment for a pull request besides.
+    /// Also write a pull request comment.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write JSON besides; its schema is docs/schemas/gate.schema.json.
+    /// Also write JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write JUnit XML besides.
+    /// Also write JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write a page with charts besides.
+    /// Also write a page with charts.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

@@ -17,39 +17,38 @@ use crate::{
     input, output,
 };
 
-/// Replay a recorded stream through the speed guard: what would have tripped, when, and why.
+/// Replay a recorded stream through the speed guard: trips, times and reasons.
 ///
-/// The stream is what taut.guard.record_frame wrote into a recording, or a channel of any MCAP file that guard.toml maps
-/// (docs/reference/guard.md). Common estimators of speed run beside the taut guard. Exit code 1: the taut guard
-/// would have tripped.
+/// The stream is of taut.guard.record_frame, or a channel of any MCAP file that guard.toml maps
+/// (docs/reference/guard.md). Exit code 1: the guard would have tripped.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut guard replay run.mcap --tcp-limit 1000 --tune > guard.toml\n  taut guard replay run.mcap --guard guard.toml\n  taut guard replay run.mcap --guard guard.toml --truth recorded --format html -o replay.html"
+    after_help = "Examples:\n  taut guard replay run.mcap --tcp-limit 1000 --tune > guard.toml\n  taut guard replay run.mcap --guard guard.toml --truth recorded --format html -o replay.html"
 )]
 pub struct Args {
-    /// A recording made by `taut record`, or any MCAP file with a channel that guard.toml maps.
+    /// A recording, or any MCAP file.
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// The guard's parameters, the estimators to compare, and the frames: docs/reference/guard.md.
+    /// The guard's parameters, estimators to compare, and frames.
     #[arg(long, value_name = "TOML", required_unless_present = "tcp_limit")]
     guard: Option<PathBuf>,
-    /// Without a guard.toml: the tool's limit in mm/s; the rest is tuned to the stream.
+    /// Without --guard: the tool's limit in mm/s, the rest tuned to the stream.
     #[arg(long, value_name = "MM_S", conflicts_with = "guard", allow_negative_numbers = true)]
     tcp_limit: Option<f64>,
     /// The stream, where the recording has several.
     #[arg(long, value_name = "NAME")]
     stream: Option<String>,
-    /// What is known of the true speed: recorded (truth_mm_s of the frames), reported (the controller's own word), legal
-    /// (never above the limit), or a file of monotonic_ns,mm_s lines.
+    /// True speed: recorded (truth_mm_s of the frames), reported (by the controller), legal (never above the limit), or
+    /// a file of monotonic_ns,mm_s lines.
     #[arg(long, value_name = "TRUTH")]
     truth: Option<String>,
-    /// Propose parameters for this stream, with the evidence, as a guard.toml.
+    /// Propose a guard.toml for this stream, with the evidence.
     #[arg(long)]
     tune: bool,
     /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json, Format::Html]))]
     format: Format,
-    /// File to write instead of stdout.
+    /// Output file [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ use taut_live::State;
 use taut_recording::{Compression, Shown};
 use taut_report::words;
 
-use crate::output;
+use crate::scratch;
 
 /// As --flight-memory has it.
 const LEAST_MEMORY: u64 = 8 << 20;
@@ -23,25 +23,25 @@ const LEAST_WITH_LIMIT: Duration = Duration::from_secs(15);
 #[derive(clap::Args)]
 #[group(id = "flight")]
 pub struct Wanted {
-    /// Keep the last seconds in memory and write nothing until they are saved: by --save-above, by SIGUSR2, by `taut record
-    /// --save`, or because the program fails [default: 30s]. -o names the saves: run.mcap becomes run-1.mcap, run-2.mcap, …
+    /// Keep only this long in memory [default: 30s]; saved by --save-above, --save, SIGUSR2 or a failure of the program,
+    /// with -o run.mcap as run-1.mcap, run-2.mcap, …
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "30s",
           value_parser = crate::time::length, conflicts_with = "no_file")]
     pub flight_recorder: Option<Duration>,
-    /// Memory of the flight recorder, at most, and an eighth more. Where the window does not fit it is shorter.
+    /// Memory limit; a window that does not fit is shortened.
     #[arg(long, value_name = "MIB", default_value_t = 256, requires = "flight_recorder",
           value_parser = clap::value_parser!(u64).range(8..=1 << 20))]
     flight_memory: u64,
-    /// Save when a message took longer than this from the first to the last point of a chain; once a window at most.
+    /// Save when a message takes longer than this end to end, at most once a window.
     #[arg(long, value_name = "TIME", value_parser = crate::time::length, requires = "flight_recorder")]
     pub save_above: Option<Duration>,
-    /// With --save-above: messages of this chain only.
+    /// With --save-above: only this chain.
     #[arg(long, value_name = "NAME", requires = "save_above")]
     chain: Option<String>,
-    /// With --save-above: at most so many saves.
+    /// With --save-above: at most N saves.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "save_above")]
     most_saves: u32,
-    /// Let the running flight recorder save now, and print the file; --pid or --session selects one of several.
+    /// Make the running flight recorder save, and print the file; --pid or --session selects one.
     #[arg(long, conflicts_with_all = ["command", "flight_recorder", "duration"])]
     pub save: bool,
 }
@@ -59,13 +59,13 @@ pub fn prepare(args: &Wanted, name: &Path, compression: Compression) -> Result<O
     let asked = Asked::default();
     let wanted = args.flight_memory << 20;
     // The rings lie there as well, and whatever else the machine's programs share.
-    let room = output::room_in_memory().unwrap_or(u64::MAX);
+    let room = scratch::room_in_memory().unwrap_or(u64::MAX);
     let most_bytes = wanted.min(room / 2);
     if most_bytes < LEAST_MEMORY {
         bail!(
             "--flight-recorder: only {} are free in {}; free some, or enlarge it (containers: --shm-size)",
             words::bytes(room),
-            output::MEMORY
+            scratch::MEMORY
         );
     }
     let flight = Flight { window, most_bytes, name: name.to_owned(), compression, asked: asked.clone(), saved: sender };
@@ -112,7 +112,7 @@ impl Watch {
         let limit =
             self.limit.map_or(String::new(), |limit| format!(" a message above {},", taut_wakeup::length(limit)));
         let lowered = match self.is_lowered {
-            true => format!(" (less than --flight-memory: half of what is free in {})", output::MEMORY),
+            true => format!(" (less than --flight-memory: half of what is free in {})", scratch::MEMORY),
             false => String::new(),
         };
         format!(

@@ -11,7 +11,7 @@ use taut_live::{Follower, Following, Growing, State};
 use taut_metrics::{Pusher, Server};
 use taut_recording::Shown;
 
-use crate::{address, config, output};
+use crate::{address, config, scratch::Scratch};
 
 /// As Prometheus's exporters are numbered.
 const ADDRESS: &str = "127.0.0.1:9464";
@@ -22,10 +22,10 @@ const WATCHED_TURN: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub struct Wanted {
-    /// Serve live metrics to Prometheus, at /metrics [default address: 127.0.0.1:9464]. There is no authentication.
+    /// Serve live metrics to Prometheus at /metrics, without authentication [default: 127.0.0.1:9464].
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = ADDRESS)]
     serve: Option<String>,
-    /// Push live metrics to an OpenTelemetry collector, OTLP over http, e.g. http://127.0.0.1:4318.
+    /// Push live metrics to an OpenTelemetry collector (OTLP over http), e.g. http://127.0.0.1:4318.
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
     /// Time between two pushes.
@@ -34,8 +34,8 @@ pub struct Wanted {
     /// Keep no recording: metrics only.
     #[arg(long, conflicts_with = "output")]
     pub no_file: bool,
-    /// Chains for the metrics, declared [default: ./taut.toml if there is one].
-    #[arg(long, value_name = "FILE")]
+    /// Chains and deadlines [default: ./taut.toml].
+    #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ pub struct Metrics {
     following: Option<Following>,
     follower: Option<Follower>,
     /// The file that is not kept.
-    unwanted: Option<tempfile::TempDir>,
+    unwanted: Option<Scratch>,
     failure: Option<String>,
     said: mpsc::Receiver<String>,
 }
@@ -67,7 +67,8 @@ impl Metrics {
         let push =
             |url: &String| Pusher::start(url, args.otlp_period, Arc::clone(&state), move |line| drop(say.send(line)));
         let pusher = args.otlp.as_ref().map(push);
-        let unwanted = (args.no_file || options.flight.is_some()).then(|| output::unkept("taut-live-")).transpose()?;
+        let unwanted =
+            (args.no_file || options.flight.is_some()).then(|| Scratch::in_memory("taut-live-")).transpose()?;
         if let Some(folder) = &unwanted {
             options.output = folder.path().join("live.mcap");
             // What is given back at once need not be small.

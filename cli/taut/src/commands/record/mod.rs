@@ -23,84 +23,81 @@ use crate::{
 /// Above the number of the signal that ended a command.
 const SIGNAL: i32 = crate::exit::SIGNAL as i32;
 
-/// Run a command and record it: stamps of its whole process tree, and kernel events.
+/// Run a command and record its processes: stamps and kernel events.
 ///
-/// The command's exit code is passed on: 0 becomes 5 where data was lost, and what --duration ends is fine. Failures of
-/// the recorder are 125 to 127. Ctrl-C reaches the command; the recording stays readable whatever ends it.
+/// Exits with the command's code, or 0 if --duration ends it; 5 in place of 0 where data was lost. The recording stays
+/// readable whatever ends it.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --system --duration 10\n  taut record --profile 99 -- ./robot\n  taut record --on robot=ssh://alice@10.0.0.2 'python robot.py' -- python desk.py\n  taut record --serve --no-file -- ./robot\n  taut record --flight-recorder=60s --save-above 20ms -- ./robot\n  taut record --save"
+    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --pid 4242 --duration 10\n  taut record --on robot=ssh://alice@10.0.0.2 'python robot.py' -- python desk.py\n  taut record --flight-recorder=60s --save-above 20ms -- ./robot"
 )]
 pub struct Args {
-    /// The recording to write.
+    /// Recording to write.
     #[arg(short, long, default_value = "taut-run.mcap", value_name = "FILE")]
     output: PathBuf,
-    /// Attach to a running process instead of starting a command; it stamps if it was
-    /// started with TAUT_SESSION=DIR in its environment.
+    /// Attach to a running process; it stamps if started with TAUT_SESSION=DIR set.
     #[arg(long, conflicts_with = "command")]
     pid: Option<i32>,
-    /// Record every process of the machine; needs the full tier.
+    /// Record all processes of the machine; needs the full tier.
     #[arg(long, conflicts_with_all = ["command", "pid", "tier", "profile", "session"])]
     system: bool,
-    /// Name of this host in the recording [default: the kernel's]: what a host is called where recordings are joined.
+    /// Name of this host in joined recordings [default: the kernel's].
     #[arg(long, value_name = "NAME", value_parser = host_name)]
     host_name: Option<String>,
-    /// Record this command on another host as well, e.g. --on robot=ssh://alice@10.0.0.2 './robot --fast'. Repeatable. Its
-    /// recording is fetched at the end: run.robot.mcap beside run.mcap.
+    /// Also record this command on another host, fetched as run.NAME.mcap; repeatable.
     #[arg(long, num_args = 2, value_names = ["NAME=ssh://HOST", "COMMAND"], action = clap::ArgAction::Append,
           conflicts_with_all = ["pid", "system", "session", "no_file", "flight_recorder", "save"])]
     on: Vec<String>,
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
-    /// Count --duration from the first stamp, or callback of a ROS 2 node; without one within this time, from its end.
+    /// Count --duration from the first stamp or ROS 2 callback, after this time at the latest.
     #[arg(long, value_name = "TIME", requires = "duration", value_parser = time::length)]
     first_stamp_within: Option<Duration>,
-    /// Insist on a tier of kernel events [default: the best this user may have].
+    /// Insist on a tier of kernel events [default: the best permitted].
     #[arg(long, value_parser = ["full", "self", "stamps"])]
     tier: Option<String>,
-    /// Insist on a kernel source [default: the cheaper of those that work].
+    /// Insist on a kernel source [default: the cheaper that works].
     #[arg(long, value_parser = ["ftrace", "perf"])]
     kernel_source: Option<String>,
-    /// Which kernel events: scheduling; and system calls; and interrupts; and everything.
+    /// Kernel events to record; each value includes those before it.
     #[arg(long, default_value = "irq", value_parser = ["sched", "syscalls", "irq", "all"])]
     depth: String,
-    /// Records in each thread's ring, a power of two: more lets the recorder stall longer.
+    /// Records in each thread's ring, a power of two.
     #[arg(long, value_name = "N", value_parser = ring_records)]
     ring_records: Option<u32>,
-    /// Keep the command's exit code 0 where data was lost; the loss is reported all the same.
+    /// Keep exit code 0 where data was lost.
     #[arg(long)]
     ignore_loss: bool,
-    /// Sync the file to disk about once a second.
+    /// Sync to disk about once a second.
     #[arg(long)]
     durable: bool,
-    /// Compression of the file: zstd saves disk, none saves CPU time.
+    /// Compression of the file.
     #[arg(long, default_value = "zstd", value_parser = ["zstd", "none"])]
     compression: String,
-    /// Session directory for the rings [default: a fresh one under /dev/shm; with --pid, that of the process's
-    /// environment].
+    /// Session directory [default: a fresh one under /dev/shm; with --pid, the process's].
     #[arg(long, value_name = "DIR")]
     session: Option<PathBuf>,
-    /// Also sample stacks, so many times a second of CPU time; `taut flamegraph` draws them.
+    /// Sample stacks this often per second of CPU time, for `taut flamegraph`.
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     profile: Option<u32>,
-    /// With --profile: stacks of every task of the machine.
+    /// With --profile: all tasks of the machine.
     #[arg(long, requires = "profile")]
     profile_system: bool,
-    /// Do not preload libtaut_ros2.so into the command's processes where the environment is ROS 2's.
+    /// Do not preload libtaut_ros2.so in a ROS 2 environment.
     #[arg(long, conflicts_with = "pid")]
     no_ros2: bool,
-    /// Measure wakeup latency beside the program: a report then separates the machine's lateness from the program's.
+    /// Measure wakeup latency beside the program.
     #[arg(long, conflicts_with = "pid")]
     wakeup: bool,
     #[command(flatten)]
     flight: flight::Wanted,
     #[command(flatten)]
     metrics: metrics::Wanted,
-    /// No live counts.
+    /// No progress.
     #[arg(short, long)]
     quiet: bool,
-    /// The command to run and record.
+    /// Command to record.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -34,12 +34,12 @@ const LATENCY: &str = taut_report::export::LATENCY;
 /// Paths of a channel that a layout looks at; more than that no plot shows.
 const MOST_PATHS: usize = 2000;
 
-/// List a recording's telemetry, print a channel's messages, serve them live, or write layouts for plotting tools.
+/// List, print or serve a recording's telemetry, or write layouts for plotting tools.
 ///
-/// Reads only the bytes of the selected channel and time. Messages are JSON lines on stdout.
+/// Messages are JSON lines on stdout.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut telemetry run.mcap\n  taut telemetry run.mcap --channel /telemetry/leg --from 12.5 --to 13\n  taut telemetry run.mcap --channel /telemetry/leg --last 10\n  taut telemetry run.mcap --at 12.5\n  taut telemetry run.mcap --layouts\n  taut telemetry run.mcap --live"
+    after_help = "Examples:\n  taut telemetry run.mcap\n  taut telemetry run.mcap --channel /telemetry/leg --from 12.5 --to 13\n  taut telemetry run.mcap --at 12.5\n  taut telemetry run.mcap --live"
 )]
 pub struct Args {
     /// A recording.
@@ -53,20 +53,20 @@ pub struct Args {
     /// Until this time after the start.
     #[arg(long, value_name = "TIME", requires = "channel", value_parser = time::moment)]
     to: Option<Duration>,
-    /// Only the last so many messages.
+    /// Only the last N messages.
     #[arg(long, value_name = "N", requires = "channel")]
     last: Option<usize>,
-    /// Print the state at that moment: the last message of every channel.
+    /// Print each channel's last message up to this time after the start.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["channel", "layouts"], value_parser = time::moment)]
     at: Option<Duration>,
-    /// Write layouts that show the channels, beside the recording: RUN.foxglove.json, RUN.plotjuggler.xml.
+    /// Write plot layouts: RUN.foxglove.json, RUN.plotjuggler.xml.
     #[arg(long, conflicts_with = "channel")]
     layouts: bool,
-    /// Serve what is being recorded to Foxglove, on a websocket [default address: 127.0.0.1:8765]. There is no authentication.
+    /// Serve what is being recorded to Foxglove, without authentication [default: 127.0.0.1:8765].
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = live::ADDRESS)]
     #[arg(conflicts_with_all = ["channel", "from", "to", "last", "at", "layouts", "format"])]
     live: Option<String>,
-    /// With --live: web pages of this origin may connect, e.g. https://app.foxglove.dev; those of this host may anyway.
+    /// With --live: also let web pages of this origin connect, e.g. https://app.foxglove.dev; repeatable.
     #[arg(long, value_name = "ORIGIN", requires = "live")]
     allow_origin: Vec<String>,
     /// Form of the list of channels.

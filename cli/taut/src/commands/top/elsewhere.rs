@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use taut_lab::{Remote, quoted};
 use taut_live::Growing;
 
-use crate::output;
+use crate::scratch::Scratch;
 
 /// Begins the name of such a recording.
 const SCHEME: &str = "ssh://";
@@ -35,7 +35,7 @@ const SEND: &str = r#"tail -c +1 -f "$0" & cat > /dev/null; kill $!"#;
 pub struct Elsewhere {
     child: Child,
     /// Where it is put until it is read.
-    folder: Option<tempfile::TempDir>,
+    folder: Option<Scratch>,
     path: PathBuf,
     realtime_ns: u64,
 }
@@ -61,7 +61,7 @@ impl Elsewhere {
         let found = asked.said.split_once(' ').filter(|_| asked.code == Some(0));
         let found = found.and_then(|(seconds, file)| Some((seconds.parse::<u64>().ok()?, file)));
         let (seconds, file) = found.ok_or_else(|| anyhow!("{name}: {}", asked.said))?;
-        let folder = output::unkept("taut-top-")?;
+        let folder = Scratch::in_memory("taut-top-")?;
         let path = folder.path().join("live.mcap");
         let child = remote.stream(&script(SEND, file), File::create(&path)?).with_context(|| name.to_string())?;
         Ok(Elsewhere { child, folder: Some(folder), path, realtime_ns: seconds * 1_000_000_000 })

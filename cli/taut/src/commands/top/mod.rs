@@ -23,8 +23,8 @@ use crate::{
     exit::Done,
     input,
     joined::{Clocks, JoinArgs},
-    output,
     ros_filter::RosFilter,
+    scratch::Scratch,
 };
 use elsewhere::Elsewhere;
 
@@ -35,27 +35,26 @@ const TURN: Duration = Duration::from_secs(1);
 /// Between two looks for the file of a recorder that was just started.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Show chains, hops, causes and threads of a running recording, live.
+/// Show a running recording live: chains, hops, causes and threads.
 ///
-/// Follows the file of the running recorder. Without one, --pid records the process and keeps nothing. Recordings of several hosts are
-/// shown as one: the clocks are aligned by the messages of the last seconds.
+/// Follows the running recorder's file; without one, --pid records the process and keeps nothing. Recordings of several
+/// hosts are shown as one.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut top\n  taut top run.mcap\n  taut top --pid 4242\n  taut top run.mcap ssh://alice@10.0.0.2\n\nKeys: ? explains them."
+    after_help = "Examples:\n  taut top\n  taut top --pid 4242\n  taut top run.mcap ssh://alice@10.0.0.2\n\nKeys: ? explains them."
 )]
 pub struct Args {
-    /// A recording that is being written [default: that of the only recorder], or one of each of several hosts. ssh://HOST is what is being
-    /// recorded on another host, ssh://HOST/FILE one of several there.
+    /// Recording being written, or one of each host, also ssh://HOST[/FILE] [default: the only recorder's].
     #[arg(conflicts_with_all = ["pid", "session"], value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// A process; it need not stamp.
+    /// Process to show; it need not stamp.
     #[arg(long)]
     pid: Option<i32>,
-    /// Session directory [default: with --pid, that of the process's environment].
+    /// Session directory [default: with --pid, the process's].
     #[arg(long, value_name = "DIR")]
     session: Option<PathBuf>,
-    /// Declared chains [default: ./taut.toml if there is one].
-    #[arg(long, value_name = "FILE")]
+    /// Chains and deadlines [default: ./taut.toml].
+    #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
     #[command(flatten)]
     join: JoinArgs,
@@ -194,12 +193,12 @@ fn name(path: &Path) -> String {
 /// A recorder of our own, which goes with us.
 struct Own {
     child: Child,
-    folder: Option<tempfile::TempDir>,
+    folder: Option<Scratch>,
 }
 
 impl Own {
     fn start(pid: i32, session: Option<&Path>) -> Result<Subject> {
-        let folder = output::unkept("taut-top-")?;
+        let folder = Scratch::in_memory("taut-top-")?;
         let (output, said) = (folder.path().join("live.mcap"), folder.path().join("said"));
         let mut command = Command::new(std::env::current_exe().context("this program")?);
         command.args(["record", "--quiet", "--compression", "none", "--pid"]).arg(pid.to_string());

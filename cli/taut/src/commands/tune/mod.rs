@@ -40,55 +40,55 @@ const BLIND: &str = "the recording does not show why the tail is late (kernel ev
 /// The first recording's length is a share of the time: where it holds no tail, the time is made so many times longer.
 const LONGER: f64 = 4.0;
 
-/// Find a remedy for late messages, and measure what it gains on this machine.
+/// Find a remedy for late messages, and measure its gain on this machine.
 ///
-/// Records the command as it is and takes the causes of its slowest messages. Remedies for them are tried in turns with the command as it is:
-/// scheduling, CPUs, memory, interpreter, middleware. The best is confirmed on fresh runs. Nothing stays changed.
+/// Tries remedies for the slowest messages' causes in turns with the unchanged command, and confirms the best. Nothing
+/// stays changed.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut tune -- ./robot --rate 1000\n  taut tune --chain setpoints --allow-changes --files tuned -- python -m workloads.teleop\n  taut tune --undo\n\nExit codes: 0 a remedy is recommended, or nothing helps; 2 bad usage or input, 3 nothing may be tried without a permission, 4 not enough evidence in the time."
+    after_help = "Examples:\n  taut tune -- ./robot --rate 1000\n  taut tune --chain setpoints --allow-changes --files tuned -- python -m workloads.teleop\n  taut tune --undo\n\nExit codes: 0 a remedy is recommended, or none helps; 2 bad usage or input; 3 every remedy needs a permission; 4 not enough evidence in the time."
 )]
 pub struct Args {
-    /// The command to tune; each trial runs it again.
+    /// Command to tune; each trial runs it.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// The chain to tune [default: the one with the most messages].
+    /// Only this chain [default: the one with the most messages].
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
     /// End with a result within this time.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time::length)]
     max_time: Duration,
-    /// Stop each trial so long after its first message [default: as short as the figures allow].
+    /// Stop each trial this long after its first message [default: as short as the figures allow].
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
-    /// Reject remedies that make this slower, "chain:NAME" or "loop:NAME"; may be given again [default: every other chain and loop].
+    /// Reject remedies that slow this chain:NAME or loop:NAME; repeatable [default: all others].
     #[arg(long, value_name = "WHAT")]
     protect: Vec<String>,
-    /// Try this remedy only, whatever the causes are; may be given again. docs/reference/tune.md lists them.
+    /// Try only this remedy (docs/reference/tune.md); repeatable.
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
     remedy: Vec<String>,
-    /// Also try remedies that change other processes or settings of the machine; undone after each trial.
+    /// Also try changes of other processes and machine settings, undone after each trial.
     #[arg(long)]
     allow_changes: bool,
-    /// Seed of the order of trials [default: random, and printed].
+    /// Seed of the order of trials [default: random].
     #[arg(long)]
     seed: Option<u64>,
-    /// Chains and deadlines; ./taut.toml is used when it exists.
+    /// Chains and deadlines [default: ./taut.toml].
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
-    /// Write files that apply the recommendation, and the result in every form, into this folder.
+    /// Write the result in all forms, and files that apply it, to this folder.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
     /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
-    /// File to write instead of stdout.
+    /// Output file [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Undo what an earlier `taut tune` left changed or applied.
+    /// Undo what `taut tune` left changed or applied.
     #[arg(long, conflicts_with_all = ["command", "apply"])]
     undo: bool,
-    /// Apply the changes beyond the program that this result (JSON) recommends, until --undo.
+    /// Apply the changes outside the program that this result (JSON) recommends, until --undo.
     #[arg(long, value_name = "RESULT", conflicts_with = "command")]
     apply: Option<PathBuf>,
     /// No progress.

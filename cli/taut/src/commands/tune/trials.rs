@@ -24,7 +24,7 @@ use super::{
     Args,
     pace::{Other, Pace, START_S},
 };
-use crate::{exit::Interrupted, input};
+use crate::{exit::Interrupted, input, scratch::Scratch};
 
 /// Figures of the tail, the rarest first, with the messages that a trial needs for each.
 const TAILS: [(Statistic, f64); 3] = [(Statistic::P99, 1_500.0), (Statistic::P95, 300.0), (Statistic::P90, 150.0)];
@@ -62,7 +62,7 @@ pub struct Trials {
     /// When the search began, since then.
     searching: Duration,
     max_time: Duration,
-    scratch: tempfile::TempDir,
+    scratch: Scratch,
     journal: Option<Journal>,
     duration: Option<Duration>,
     /// What a trial takes, by what is known.
@@ -117,7 +117,7 @@ impl Trials {
             began,
             searching: Duration::ZERO,
             max_time: args.max_time,
-            scratch: tempfile::Builder::new().prefix("taut-tune-").tempdir().context("scratch folder")?,
+            scratch: Scratch::new("taut-tune-")?,
             journal: None,
             duration: args.duration,
             trial_s: 0.0,

@@ -9,7 +9,7 @@ use taut_recording::{Compression, Shown};
 use taut_wakeup::Findings;
 
 use super::Args;
-use crate::{analyse::analyse, exit::Done};
+use crate::{analyse::analyse, exit::Done, scratch::Scratch};
 
 /// How long each of the kernel's tracers watches, at most.
 const TRACED_MAX: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ const TRACED_MAX: Duration = Duration::from_secs(5);
 pub fn measure(args: &Args) -> Result<Result<(Findings, Done), Done>> {
     // What is wrong with the settings is told by this process, in one line.
     super::plan::of(args)?;
-    let folder = tempfile::tempdir().context("a temporary folder")?;
+    let folder = Scratch::new("taut-wakeup-")?;
     let (findings, kept) = (folder.path().join("findings.json"), folder.path().join("probe.mcap"));
     let recording = args.record.clone().unwrap_or(kept);
     let options = Options {

@@ -26,28 +26,27 @@ use crate::{
     output, stop, time,
 };
 
-/// Measure wakeup latency: how late this machine runs a thread after its timer expires.
+/// Measure wakeup latency: how late threads run after their timer expires.
 ///
-/// Ways of waking, policies, intervals, loads can stand side by side: they take turns, so that a drift of the machine
-/// falls on all of them alike.
+/// Several ways of waking, policies, intervals or loads take turns.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  taut wakeup\n  taut wakeup --policy fifo --interval 250us --duration 60s\n  taut wakeup --vary wake=nanosleep,timerfd --vary dma-latency=none,0\n  taut wakeup --sleep 100us,1ms,10ms,100ms,1s\n  taut wakeup --load cpu=4\n  taut wakeup --policy fifo --explain --above 200us\n  taut wakeup --duration 1d --hlog night.hlog\n  taut wakeup --read night.hlog --format html -o night.html"
+    after_help = "Examples:\n  taut wakeup\n  taut wakeup --policy fifo --interval 250us --duration 60s\n  taut wakeup --vary wake=nanosleep,timerfd\n  taut wakeup --policy fifo --explain --above 200us"
 )]
 pub struct Args {
     #[command(subcommand)]
     worker: Option<Worker>,
-    /// How long to measure each variant, at least 25 of its cycles.
+    /// Time of each variant, at least 25 cycles.
     #[arg(long, default_value = "10s", value_parser = time::length, value_name = "TIME")]
     duration: Duration,
-    /// Distance of the cycles.
+    /// Time between cycles.
     #[arg(long, default_value = "1ms", value_parser = time::length, value_name = "TIME")]
     interval: Duration,
-    /// CPUs to measure, with a pinned thread on each, e.g. 1,3-5; "any" for one thread that is not pinned.
+    /// CPUs to measure, a pinned thread on each, e.g. 1,3-5; "any": one unpinned thread.
     #[arg(long, default_value = "all", value_name = "LIST")]
     cpus: String,
-    /// Scheduling policy of the threads: other, batch, fifo, rr, deadline.
+    /// Policy of the threads: other, batch, fifo, rr, deadline.
     #[arg(long, default_value = "other", value_name = "POLICY")]
     policy: Policy,
     /// Priority for fifo and rr.
@@ -56,47 +55,46 @@ pub struct Args {
     /// How to wait: nanosleep (absolute), relative, timerfd, epoll, select, condvar, spin.
     #[arg(long, default_value = "nanosleep", value_name = "WAY")]
     wake: Wake,
-    /// Timer slack of the threads [default: the kernel's 50us; real-time policies have none].
+    /// Timer slack of the threads [default: the kernel's 50us].
     #[arg(long, value_parser = time::length, value_name = "TIME")]
     slack: Option<Duration>,
-    /// Hold /dev/cpu_dma_latency at this time, so that CPUs stay out of deeper idle states.
+    /// Hold /dev/cpu_dma_latency at this value, to keep CPUs out of deeper idle states.
     #[arg(long, value_parser = time::moment, value_name = "TIME")]
     dma_latency: Option<Duration>,
     /// Do not lock memory.
     #[arg(long)]
     no_mlock: bool,
-    /// Measure several values of a setting in alternation; may be given again. Keys: wake, policy, priority, interval, slack,
-    /// dma-latency, governor, load.
+    /// Alternate between values of wake, policy, priority, interval, slack, dma-latency, governor or load; repeatable.
     #[arg(long, value_name = "KEY=V1,V2…")]
     vary: Vec<String>,
-    /// Sleep sweep: each of these lengths with clock_nanosleep, select and timerfd.
+    /// Sleep each of these times with clock_nanosleep, select and timerfd.
     #[arg(long, value_delimiter = ',', value_parser = time::length, value_name = "T1,T2…", conflicts_with = "interval")]
     sleep: Vec<Duration>,
-    /// Measure idle and under a load in alternation: cpu=N, memory=N, io=N, timer=N, command='…', stress-ng='…'.
+    /// Alternate between idle and a load: cpu=N, memory=N, io=N, timer=N, command='…', stress-ng='…'.
     #[arg(long, value_name = "LOAD")]
     load: Option<String>,
     /// Measure one setting against itself: the machine's noise.
     #[arg(long, conflicts_with_all = ["vary", "sleep", "load"])]
     aa: bool,
-    /// Number of rounds [default: 10 with several variants].
+    /// Rounds [default: 10 with several variants].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
-    /// Record kernel events, and explain every late wakeup (best as root; --load then loads all the time).
+    /// Record kernel events and explain late wakeups; --load then stays on.
     #[arg(long, conflicts_with_all = ["vary", "sleep", "aa"])]
     explain: bool,
-    /// With --explain: explain wakeups above this latency.
+    /// With --explain: only wakeups above this latency.
     #[arg(long, default_value = "100us", value_parser = time::length, value_name = "TIME", requires = "explain")]
     above: Duration,
     /// With --explain: keep the recording.
     #[arg(long, value_name = "FILE", requires = "explain")]
     record: Option<PathBuf>,
-    /// Require pinned threads on all CPUs: stalls of all at the same time are the hypervisor's or the firmware's.
+    /// Require pinned threads on all CPUs, to find common stalls.
     #[arg(long)]
     pair: bool,
-    /// Test whether this kernel throttles a SCHED_FIFO thread that does not sleep.
+    /// Test whether this kernel throttles busy SCHED_FIFO threads.
     #[arg(long)]
     throttle: bool,
-    /// Write an HdrHistogram interval log, one line a second and CPU.
+    /// Write an HdrHistogram interval log, a line a second and CPU.
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
     /// Show HdrHistogram interval logs instead of measuring.
@@ -105,10 +103,10 @@ pub struct Args {
     /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json, Format::Html]))]
     format: Format,
-    /// File to write instead of stdout.
+    /// Output file [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// No live figures.
+    /// No progress.
     #[arg(short, long)]
     quiet: bool,
     /// Between processes: leave the findings here.
