@@ -222,7 +222,8 @@ fn run(who: Who, fault: Option<&Fault>, is_stamped: bool) -> Run {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("account"), [0; 4096]).unwrap();
     let mut traced = Command::new("strace");
-    traced.args(["-f", "-b", "execve", "-o"]).arg(path("trace"));
+    // A file for each thread (-ff): in one file a call during which another thread calls is cut into two lines.
+    traced.args(["-ff", "-b", "execve", "-o"]).arg(path("trace"));
     let preloaded = fault.filter(|fault| who == Who::Recorder && fault.is_preloaded());
     if let Some(Fault { call, errno, nth }) = fault.filter(|_| preloaded.is_none()) {
         traced.arg("-e").arg(format!("trace={call}"));
@@ -264,7 +265,7 @@ fn run(who: Who, fault: Option<&Fault>, is_stamped: bool) -> Run {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let account = std::fs::read(path("account")).unwrap();
     let word = |at: usize| u64::from_ne_bytes(account[at * 8..at * 8 + 8].try_into().unwrap());
-    let trace = std::fs::read_to_string(path("trace")).unwrap_or_default();
+    let trace = trace_in(folder.path());
     let recorded = std::fs::read(path("run.mcap")).ok().map(|bytes| {
         let (mut stamps, mut lost) = (0, 0);
         let contents = taut_recording::read(&bytes, &mut |record| match record {
@@ -274,7 +275,7 @@ fn run(who: Who, fault: Option<&Fault>, is_stamped: bool) -> Run {
         })?;
         Ok((contents, stamps, lost))
     });
-    let expected = ["account", "trace", "run.mcap"];
+    let is_expected = |name: &String| ["account", "run.mcap"].contains(&name.as_str()) || name.starts_with("trace");
     let trace_pids: BTreeSet<&str> =
         trace.lines().filter_map(|line| line.split_once(' ')).map(|(pid, _)| pid).collect();
     let is_removal = fault.is_some_and(|fault| REMOVING.contains(&fault.call));
@@ -286,7 +287,7 @@ fn run(who: Who, fault: Option<&Fault>, is_stamped: bool) -> Run {
     }
     let elsewhere = left_elsewhere(&trace_pids, folder.path());
     let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    let left = names.map(|name| name.into_string().unwrap()).filter(|name| !expected.contains(&name.as_str()));
+    let left = names.map(|name| name.into_string().unwrap()).filter(|name| !is_expected(name));
     Run {
         left: left.chain(elsewhere).collect(),
         stamped: word(0) + word(3),
@@ -296,6 +297,18 @@ fn run(who: Who, fault: Option<&Fault>, is_stamped: bool) -> Run {
         trace,
         recorded,
     }
+}
+
+/// The calls of every thread, each line with the thread's id before it; of a preloaded library what it wrote itself.
+fn trace_in(folder: &Path) -> String {
+    let mut trace = std::fs::read_to_string(folder.join("trace")).unwrap_or_default();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let Some(thread) = name.strip_prefix("trace.") else { continue };
+        let calls = std::fs::read_to_string(entry.path()).unwrap();
+        trace.extend(calls.lines().map(|call| format!("{thread} {call}\n")));
+    }
+    trace
 }
 
 /// In the environment of all that a run starts.
