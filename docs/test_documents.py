@@ -56,7 +56,7 @@ REFUSED = "not permitted here"
 # Files in $samples, made by these commands there.
 SAMPLES = """
 cp $checkout/examples/tutorial/loop.py my_robot.py
-taut record -q -o run.mcap -- python my_robot.py --seconds 2
+taut record -q --ignore-loss -o run.mcap -- python my_robot.py --seconds 2
 """
 
 

@@ -955,6 +955,7 @@ struct taut_struct_s {
   {#member, "struct", sizeof(type), sizeof(((taut_self_t *)0)->member), offsetof(taut_self_t, member), comment, type##_taut_, 0}
 #define TAUT_CONSTANT(member, name, value) {#name, "constant", 0, 0, 0, #member, NULL, (long long)(value)}
 
+/* A channel without a name, or of a rate that is not above 0 and up to 1,000,000, gets no ring: what is written to it counts as lost. */
 #define TAUT_TELEMETRY(name, type, rate_hz) taut_telemetry_open_((name), type##_taut_(), (rate_hz))
 /* The values are these now: one copy. A pointer to something else than the channel's struct is counted as lost. */
 #define TAUT_WRITE(channel, pointer) taut_telemetry_write_((channel), (pointer), sizeof *(pointer))
@@ -1158,18 +1159,31 @@ TAUT_COLD static int taut_telemetry_build_(taut_telemetry_t *channel, taut_heade
   return 0;
 }
 
-/* Gives the channel a ring if there is a session; 1 when it has one. */
+/* Gives the channel a ring if there is a session; 1 when it has one. A channel that got none looks again at its 2nd, 4th, 8th … try,
+ * as a thread does. */
 TAUT_COLD static int taut_telemetry_claim_(taut_telemetry_t *channel) {
   taut_header_t *process;
   taut_aside_t aside;
+  uint32_t refused;
   if (channel->ring) return 1;
-  if (__atomic_load_n(&channel->refused, __ATOMIC_RELAXED)) return 0;
+  refused = __atomic_load_n(&channel->refused, __ATOMIC_RELAXED);
+  if (refused) {
+    __atomic_store_n(&channel->refused, ++refused, __ATOMIC_RELAXED);
+    if (refused & (refused - 1)) return 0;
+  }
   process = taut_header_();
   if (!process && __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_IS_OFF) return 0;
   aside = taut_step_aside_();
-  if (!process || !taut_telemetry_build_(channel, process)) __atomic_store_n(&channel->refused, 1u, __ATOMIC_RELAXED);
+  if (!process || !taut_telemetry_build_(channel, process))
+    __atomic_store_n(&channel->refused, refused ? refused : 1u, __ATOMIC_RELAXED);
   taut_step_back_(aside);
   return channel->ring != NULL;
+}
+
+/* Whether it has a name, and a rate that a control loop may have. */
+TAUT_COLD static int taut_telemetry_is_sound_(const char *name, double rate_hz) {
+  while (*name && (unsigned char)*name <= ' ') name++;
+  return *name && rate_hz > 0 && rate_hz <= 1e6;
 }
 
 /* A channel of this name; NULL only without memory, and then writes go nowhere. */
@@ -1185,7 +1199,7 @@ TAUT_COLD static taut_telemetry_t *taut_telemetry_open_(const char *name, const 
   taut_say_words_(text, name);
   taut_say_(text, "\n");
   taut_say_struct_(text, of);
-  if (!text->failed) {
+  if (!text->failed && taut_telemetry_is_sound_(name, rate_hz)) {
     channel->description = text->text;
     channel->description_bytes = text->length;
   } else {

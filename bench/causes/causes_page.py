@@ -107,12 +107,7 @@ def page(cells: list[dict], options) -> str:
         REMARKS.read_text(),
         "## Results\n",
     ]
-    parts.append(
-        table(
-            ["", "measured", "limit", ""],
-            [[w, f, limit, "holds" if ok else "**missed**"] for w, f, limit, ok in checks(cells)],
-        )
-    )
+    parts.append(verdicts(cells))
     parts.append("\nBy tier of kernel events: top cause right, `unknown` in the tail's time.\n")
     tiers = tiers_of(cells)
     rows = [[language, *totals([c for c in cells if c["language"] == language], tiers)] for language in LANGUAGES]
@@ -123,7 +118,7 @@ def page(cells: list[dict], options) -> str:
 
 def figures(cells: list[dict], options) -> str:
     """All of it."""
-    parts = [FIGURES.format(command=command(options), date=date.today())]
+    parts = [FIGURES.format(command=command(options), date=date.today()), verdicts(cells) + "\n"]
     parts.append(
         METHOD.format(
             messages=options.messages,
@@ -136,11 +131,16 @@ def figures(cells: list[dict], options) -> str:
         own = [cell for cell in cells if cell["language"] == language]
         parts.append(f"\n## {language.capitalize()}\n\nFull tier.\n")
         parts.append(kinds_table(own))
-        parts.append("\nWhat was named:\n")
+        parts.append(NAMED)
         parts.append(confusion_table(own))
         parts.append("\nLesser tiers: top cause right, and `unknown` in the tail's time.\n")
         parts.append(tiers_table(own))
     return "\n".join(parts) + "\n"
+
+
+def verdicts(cells: list[dict]) -> str:
+    rows = [[what, figure, limit, "holds" if ok else "**missed**"] for what, figure, limit, ok in checks(cells)]
+    return table(["", "measured", "limit", ""], rows)
 
 
 def disturbed(cells: list[dict]) -> str:
@@ -278,7 +278,12 @@ Messages that other programs kept from the CPU are left out: {disturbed}.
 FIGURES = """# Injected causes: results
 
 Made by `{command}` on {date}. Do not edit.
-[The page](../../docs/proof/causes.md) has the limits.
+[The page](../../docs/proof/causes.md) has what was measured apart.
+"""
+
+# Their sums are above those of the table before it.
+NAMED = """
+What was named where one cause was injected. Messages of `pairs` are among them of which one injection came out under 0.2 ms:
 """
 
 METHOD = """

@@ -37,8 +37,9 @@ def page(
     made = f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit."
     farthest = max(found, key=lambda one: abs(one.error_ns))
 
-    def count(holds: list[bool]) -> str:
-        return f"{sum(holds)} of {len(holds)}" + ("" if all(holds) else ", **missed**")
+    def count(holds: list[bool | None], what: str) -> str:
+        applies = [one for one in holds if one is not None]
+        return f"{sum(applies)} of {len(applies)} {what}" + ("" if all(applies) else ", **missed**")
 
     rows = [
         [
@@ -59,7 +60,7 @@ def page(
         [
             "two hosts with one clock, behind relays: offset and delays within the bound",
             "all",
-            f"{count([one.holds for one in found])} relays; largest error {us(abs(farthest.error_ns))} µs ({farthest.relay}), bound "
+            f"{count([one.holds for one in found], 'relays')}; largest error {us(abs(farthest.error_ns))} µs ({farthest.relay}), bound "
             f"{us(farthest.bound_ns)} µs",
         ],
         [
@@ -70,9 +71,10 @@ def page(
         ],
         [
             f"unmodified programs ({', '.join(one.name.split(':')[0] for one in matched)}): receiving calls whose sending call is known; "
-            "messages in the wake chain",
-            f"{100 * KNOWN:.0f} %, {100 * IN_CHAIN:.0f} %",
-            f"{count([one.holds for one in matched])} programs",
+            "messages in the wake chain; error of clocks that are aligned",
+            f"{100 * KNOWN:.0f} %, {100 * IN_CHAIN:.0f} %, the bound",
+            f"{count([one.is_known for one in matched], 'programs')}, {count([one.is_chained for one in matched], 'with a chain')}, "
+            f"{count([one.is_bounded for one in matched], 'by TCP')}",
         ],
         [
             f"CPU time of a report of two hosts with {cost.events:,} kernel events each, beside one host's",

@@ -44,10 +44,23 @@ class Matched:
 
     @property
     def holds(self) -> bool:
-        is_bounded = self.error_ns is None or (self.bound_ns is not None and abs(self.error_ns) <= self.bound_ns)
-        is_chain = self.in_chain is None or self.in_chain >= IN_CHAIN * self.sent
+        return self.is_known and self.is_chained is not False and self.is_bounded is not False
+
+    @property
+    def is_known(self) -> bool:
         # Each message that was sent was received by a call of its own.
-        return is_bounded and is_chain and self.known >= KNOWN * max(self.received, self.sent)
+        return self.known >= KNOWN * max(self.received, self.sent)
+
+    # None: the limit does not apply to this program.
+    @property
+    def is_chained(self) -> bool | None:
+        return None if self.in_chain is None else self.in_chain >= IN_CHAIN * self.sent
+
+    @property
+    def is_bounded(self) -> bool | None:
+        if self.error_ns is None:
+            return None
+        return self.bound_ns is not None and abs(self.error_ns) <= self.bound_ns
 
 
 PUBLISH = f"for i in $(seq {MESSAGES}); do echo $i; sleep .003; done | mosquitto_pub -h {RELAY} -t t -l"

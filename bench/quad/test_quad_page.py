@@ -51,6 +51,20 @@ def test_the_claim_holds_only_where_each_trial_has_a_valid_run() -> None:
     assert not page.holds([DROP, one(failure="none", stood=False, right=False)]), "did not stay up"
 
 
+def test_the_page_has_the_least_and_the_most_of_the_speeds_that_the_results_have() -> None:
+    drops = [one(kind="virtual", failure="power-cut", gait=gait, impact_m_s=1.0) for gait in page.GAITS]
+    speeds = {
+        ("stand", "host-killed"): 0.19,
+        ("trot", "host-killed"): 0.16,
+        ("stand", "bus-cut"): 0.13,
+        ("trot", "bus-cut"): 0.11,
+    }
+    fell = [
+        one(kind="virtual", failure=failure, gait=gait, impact_m_s=speed) for (gait, failure), speed in speeds.items()
+    ]
+    assert "at 11% to 19% of the drop's speed" in page.damping([*drops, *fell])
+
+
 def test_trials_that_the_command_does_not_ask_for_are_counted() -> None:
     asked = [one(seed=seed)["case"] for seed in (0, 1)]
     assert page.besides([one(seed=0), one(seed=1)], asked) == ""

@@ -108,9 +108,9 @@ def show(robot: str, seconds: float, run: Path, taut: str) -> int:
             "pip install ros-rclpy ros-std-msgs ros-rmw-fastrtps-cpp ros-tracetools"
         )
     if missing:
-        return refuse(f"demo {robot}: {sys.executable} has no {', '.join(missing)}; pip install 'taut[demo]'")
+        return refuse(f"demo {robot}: {sys.executable} has no {', '.join(missing)}; pip install 'taut-….whl[demo]'")
     if workloads is None:
-        return refuse(f"demo {robot}: the robots came with no installed wheel; pip install 'taut[demo]'")
+        return refuse(f"demo {robot}: the robots came with no installed wheel; pip install 'taut-….whl[demo]'")
     print(f"taut: {robot}: {demo.about}; {seconds:g} s", file=sys.stderr)
     path = os.pathsep.join(filter(None, [str(workloads), os.environ.get("PYTHONPATH")]))
     program = [python, "-m", f"workloads.{robot}", "--duration", f"{seconds:g}", *demo.arguments]

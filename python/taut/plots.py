@@ -1,4 +1,4 @@
-"""A chain's plots, with matplotlib (`pip install taut[plot]`): what `Run.plot()` and `Chain.plot_…()` draw."""
+"""A chain's plots, with matplotlib (`pip install 'matplotlib>=3.8'`): what `Run.plot()` and `Chain.plot_…()` draw."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ import numpy.typing as npt
 try:
     from matplotlib import pyplot
 except ImportError:
-    raise ImportError("plots need matplotlib; run: pip install 'taut[plot]'") from None
+    raise ImportError("plots need matplotlib; run: pip install 'matplotlib>=3.8'") from None
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

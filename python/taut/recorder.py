@@ -1,6 +1,7 @@
 """Records this process, from inside: `with taut.record("run.mcap"): …`."""
 
 import atexit
+import contextlib
 import os
 import shutil
 import signal
@@ -8,6 +9,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +25,7 @@ class record:
 
     The recorder is a process of its own, so that it takes no time from this one. When the block is entered it records already;
     when the block is left the file is whole. `options` are those of the command: `taut.record("run.mcap",
-    options=["--profile", "99"])`. RuntimeError, in one line, when nothing can be recorded.
+    options=["--profile", "99"])`. RuntimeError, in one line, when nothing can be recorded; RuntimeWarning, when data was lost.
     """
 
     _active: ClassVar["record | None"] = None
@@ -32,9 +35,14 @@ class record:
     ) -> None:
         self.path = Path(path)
         """The recording."""
-        self._options = list(options)
-        self._quiet = quiet
-        self._recorder: subprocess.Popen[str] | None = None
+        self.exit_code: int | None = None
+        """Of the recorder, once the block is left: 0, or 5 where data was lost."""
+        # A recorder that says nothing does not say that it records.
+        self._options = [option for option in options if option not in QUIET]
+        self._quiet = quiet or len(self._options) < len(options)
+        self._recorder: subprocess.Popen[bytes] | None = None
+        self._words = -1
+        self._told = 0
         self._environment: str | None = None
 
     def __enter__(self) -> "record":
@@ -42,20 +50,25 @@ class record:
             raise RuntimeError(f"this process is recorded already, into {record._active.path}; one recording at a time")
         session = _session()
         command = [_binary(), "record", "--pid", str(os.getpid()), "--session", session, "-o", str(self.path)]
-        # In a session of its own: Ctrl-C is for this process, which then ends the recording.
-        self._recorder = subprocess.Popen(
-            [*command, *self._options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        # What it says goes to memory: nobody reads a pipe meanwhile, and a recorder would wait before a full one.
+        self._words, self._told = os.memfd_create("taut-record"), 0
         try:
-            self._wait_for_start(self._recorder)
+            # In a session of its own: Ctrl-C is for this process, which then ends the recording.
+            self._recorder = subprocess.Popen(
+                [*command, *self._options],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._words,
+                start_new_session=True,
+            )
+            try:
+                self._wait_for_start(self._recorder)
+            except BaseException:
+                self._recorder.kill()
+                self._recorder.wait()
+                raise
         except BaseException:
-            self._recorder.kill()
-            self._recorder.wait()
+            os.close(self._words)
             raise
         record._active = self
         # Programs that are started meanwhile stamp, too.
@@ -73,24 +86,61 @@ class record:
             os.environ["TAUT_SESSION"] = self._environment
         # Not SIGINT, which what runs in a script's background ignores.
         recorder.send_signal(signal.SIGTERM)
-        _, said = recorder.communicate()
+        self.exit_code = recorder.wait()
+        said = self._said()
+        os.close(self._words)
         self._say(said)
-        if recorder.returncode not in (0, 5):
-            raise RuntimeError(_last(said) or f"the recorder ended with {recorder.returncode}")
+        if self.exit_code == DATA_LOST:
+            lost = [line for line in said.splitlines() if " LOST" in line]
+            text = _last("\n".join(lost)) or f"{self.path}: data was lost"
+            # Where stderr is closed, this is for handlers of warnings only.
+            with contextlib.suppress(OSError, ValueError):
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+        elif self.exit_code != 0:
+            raise RuntimeError(_last(said) or f"the recorder ended with {self.exit_code}")
 
-    def _wait_for_start(self, recorder: "subprocess.Popen[str]") -> None:
-        assert recorder.stderr is not None, "a pipe"
-        said = ""
-        for line in recorder.stderr:
-            said += line
-            if line.startswith("taut: recording process"):
-                self._say(line)
+    def _wait_for_start(self, recorder: "subprocess.Popen[bytes]") -> None:
+        while True:
+            # Asked first: of one that has ended all is said.
+            code = recorder.poll()
+            said = self._said()
+            if any(line.startswith("taut: recording process") for line in said.split("\n")[:-1]):
+                self._say(said)
                 return
-        raise RuntimeError(_last(said) or f"the recorder ended with {recorder.wait()}")
+            if code is not None:
+                raise RuntimeError(_last(said) or f"the recorder ended with {code}")
+            time.sleep(LOOK_S)
 
-    def _say(self, text: str) -> None:
+    def _said(self) -> str:
+        """All that the recorder has said."""
+        return os.pread(self._words, os.fstat(self._words).st_size, 0).decode(errors="replace")
+
+    def _say(self, said: str) -> None:
+        """Passes on what is new."""
+        new, self._told = said[self._told :], len(said)
         if not self._quiet:
-            sys.stderr.write(text)
+            _tell(new)
+
+
+# As the command's table has it.
+DATA_LOST = 5
+QUIET = ("-q", "--quiet")
+# Between two looks at what a recorder says while it starts.
+LOOK_S = 0.002
+
+
+def _tell(text: str) -> None:
+    """To stderr. That it takes nothing is no failure of the program, nor of its recording."""
+    stream, own = sys.stderr, sys.__stderr__
+    if stream is None:
+        return
+    with contextlib.suppress(OSError, ValueError):
+        if own is not None and stream is own:
+            # Past its buffer: what stays in it fails the end of the interpreter.
+            stream.flush()
+            os.write(stream.fileno(), text.encode(stream.encoding, "backslashreplace"))
+        else:
+            stream.write(text)
 
 
 def _last(said: str) -> str:

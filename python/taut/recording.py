@@ -141,7 +141,7 @@ class Chain:
         return f"<chain {self.name!r}: {self.messages} messages, {len(self.hops)} hops{figure}>"
 
     def plot(self) -> "Figure":
-        """Percentiles, latency over time, and causes in one figure. Needs matplotlib (`pip install taut[plot]`)."""
+        """Percentiles, latency over time, and causes in one figure. Needs matplotlib (`pip install 'matplotlib>=3.8'`)."""
         from taut import plots
 
         return plots.chain(self)

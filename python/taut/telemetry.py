@@ -70,7 +70,7 @@ class Channel:
         units: Mapping[str, str] | None = None,
         constants: Mapping[str, Constants] | None = None,
     ) -> None:
-        if not name:
+        if not name.strip():
             raise ValueError("a telemetry channel needs a name: the recorder writes it as /telemetry/NAME")
         if not 0 < rate_hz <= RATE_MAX_HZ:
             raise ValueError(

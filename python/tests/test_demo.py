@@ -17,8 +17,17 @@ def taut(*words: object, cwd: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([TAUT, *map(str, words)], cwd=cwd, capture_output=True, text=True)
 
 
+def shown(robot: str, *options: object, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    """A demo that lost nothing: a recorder on a busy machine may, and its exit code is 5."""
+    for _ in range(10):
+        done = taut("demo", robot, *options, "-o", "run.mcap", cwd=cwd)
+        if done.returncode != 5:
+            break
+    return done
+
+
 def test_a_demo_ends_with_a_report_and_three_commands(tmp_path: Path) -> None:
-    done = taut("demo", "teleop", "--duration", "3", "-o", "run.mcap", cwd=tmp_path)
+    done = shown("teleop", "--duration", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report, _, following = done.stdout.partition("\nNext:\n")
     assert "follower.command_applied" in report
@@ -73,7 +82,7 @@ def test_a_missing_package_is_named_with_the_remedy(tmp_path: Path, monkeypatch:
     said: list[str] = []
     monkeypatch.setattr(demo, "refuse", lambda why: said.append(why) or 2)
     assert demo.show("quad", 1.0, tmp_path / "run.mcap", "taut") == 2
-    assert "no mujoco" in said[0] and "taut[demo]" in said[0]
+    assert "no mujoco" in said[0] and "pip install 'taut-….whl[demo]'" in said[0]
     assert not list(tmp_path.iterdir())
 
 
@@ -85,7 +94,7 @@ def test_a_python_without_taut_says_so(tmp_path: Path) -> None:
     python.chmod(0o755)
     environment = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}
     done = subprocess.run([tmp_path / "taut", "demo"], cwd=tmp_path, capture_output=True, text=True, env=environment)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "pip install" in done.stderr, done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and ".whl[demo]" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("robot", demo.DEMOS)
@@ -97,7 +106,7 @@ def test_every_robot_is_a_workload(robot: str) -> None:
 def test_the_demo_of_ros_2_names_its_slow_cause(tmp_path: Path) -> None:
     if demo.ros2_python() is None:
         pytest.skip("no Python with ROS 2: make ros2")
-    done = taut("demo", "ros2", "--duration", "8", "-o", "run.mcap", cwd=tmp_path)
+    done = shown("ros2", "--duration", "8", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "/camera timer 33 ms → /controller callback /plan end" in done.stdout
     explained = json.loads(taut("explain", "run.mcap", "--format", "json", cwd=tmp_path).stdout)

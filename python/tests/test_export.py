@@ -8,6 +8,7 @@ import sys
 import time
 import zlib
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -62,27 +63,51 @@ def test_perfetto_s_own_schema_reads_the_trace(run: Path) -> None:
     assert len(flows) == shown(run) >= 60
     assert {tracks[t.parent_uuid].name for t in tracks.values() if t.parent_uuid} == {"a.put → c.done"}
     switches = [e for p in trace.packet for e in p.ftrace_events.event if e.HasField("sched_switch")]
+    assert bool(switches) == has_scheduling(run)
     if not switches:
         pytest.skip("no kernel events here, so no thread states to look at")
     assert any(e.sched_switch.next_comm.startswith("python") for e in switches)
 
 
+def has_scheduling(run: Path) -> bool:
+    """Of the full tier all tasks' switches are recorded, of the others none."""
+    return bool(report(run)["recording"]["tier"] == "full")
+
+
+def missing_switches(trace: Trace) -> int:
+    """How often a thread leaves a CPU that another one came to last: there a switch is missing. Full buffers lose some, and Linux 6.18 leaves
+    some out (docs/reference/kernel-events.md). The export adds none, since nothing says when they were."""
+    of_cpus: dict[int, list[Any]] = defaultdict(list)
+    for packet in trace.packet:
+        events = packet.ftrace_events.event
+        of_cpus[packet.ftrace_events.cpu] += [event for event in events if event.HasField("sched_switch")]
+    missing = 0
+    for events in of_cpus.values():
+        events.sort(key=lambda event: event.timestamp)
+        switches = [event.sched_switch for event in events]
+        missing += sum(one.next_pid != other.prev_pid for one, other in pairwise(switches))
+    return missing
+
+
 def test_trace_processor_joins_hops_and_knows_the_threads_states(run: Path) -> None:
-    with trace_processor(export("perfetto", run, ".pftrace")) as processor:
+    exported = export("perfetto", run, ".pftrace")
+    with trace_processor(exported) as processor:
 
         def one(query: str) -> int:
             return int(processor.query(f"select count(*) as n from {query}")[0].n)
 
         assert one("slice where name = 'a.put → b.taken'") == one("flow") == shown(run) >= 60
-        errors = processor.query("select name from stats where severity = 'error' and value > 0")
-        # Some traces have this one error. Its cause is not known; no other error is accepted.
-        assert {error.name for error in errors} <= {"mismatched_sched_switch_tids"}
+        errors = processor.query("select name, value from stats where severity = 'error' and value > 0")
+        missing = missing_switches(Trace.FromString(exported.read_bytes()))
+        expected = {"mismatched_sched_switch_tids": missing} if missing else {}
+        assert {error.name: error.value for error in errors} == expected
         # A hop's end is where the next one begins, as the flow says.
         apart = """flow join slice a on a.id = slice_out join slice b on b.id = slice_in
                    where a.name != 'a.put → b.taken' or b.name != 'b.taken → c.done' or a.ts + a.dur != b.ts"""
         assert one(apart) == 0
-        if one("sched") > 0:
-            assert one("thread_state join thread using (utid) where name glob 'python*' and state = 'S'") > 0
+        assert (one("sched") > 0) == has_scheduling(run)
+        slept = one("thread_state join thread using (utid) where name glob 'python*' and state = 'S'")
+        assert (slept > 0) == has_scheduling(run)
 
 
 def test_a_row_s_causes_sum_to_its_duration(run: Path) -> None:

@@ -97,6 +97,38 @@ def test_a_merged_folder_counts_no_message_twice(fleet: Path, tmp_path: Path) ->
     assert not (tmp_path / "months").exists()
 
 
+def test_a_folder_of_two_kinds_is_asked_nothing(fleet: Path, run: Path, tmp_path: Path) -> None:
+    weeks, months, days = (tmp_path / name for name in ("weeks", "months", "days"))
+    for into, period in ((weeks, "week"), (months, "month"), (days, "day")):
+        command("merge", fleet, "--into", into, "--by", period)
+    # As a copy of one folder into another leaves them.
+    mixed = tmp_path / "mixed"
+    shutil.copytree(weeks, mixed)
+    shutil.copytree(months, mixed, dirs_exist_ok=True)
+    beside = tmp_path / "beside"
+    shutil.copytree(fleet, beside)
+    shutil.copytree(days, beside, dirs_exist_ok=True)
+    for folder, kinds in ((mixed, ("months (date=", "weeks (date=")), (beside, ("days (date=", "runs (date="))):
+        asked: tuple[list[object], ...] = (
+            ["report", folder],
+            # Not even where only one of them is in the days that are asked for.
+            ["report", folder, "--since", "2026-10-19"],
+            ["worst", folder],
+            ["compare", folder, "v1", "v2"],
+            ["merge", folder, "--into", tmp_path / "merged", "--by", "month"],
+        )
+        for words in asked:
+            refused = command(*words, code=2)
+            assert refused.stdout == "" and len(refused.stderr.splitlines()) == 1, words
+            if words[0] != "merge":
+                assert f"{folder}: holds {kinds[0]}" in refused.stderr and kinds[1] in refused.stderr
+                assert "so messages would count twice; leave one kind of files in it" in refused.stderr
+        assert not (tmp_path / "merged").exists()
+    added = command("add", run, "--into", weeks, "--robot", "arm-1", "--revision", "v1", code=2).stderr
+    assert "is of a merged fleet, where runs would count twice" in added and len(added.splitlines()) == 1
+    assert len(list(weeks.rglob("*.parquet"))) == 3
+
+
 def to_damage(folder: Path) -> Path:
     return next((folder / "date=2026-10-08").rglob("robot=robot-00003/*.parquet"))
 

@@ -82,10 +82,11 @@ def test_what_cannot_be_recorded_is_an_error_of_one_line(tmp_path: Path) -> None
             with taut.record("no/such/folder/run.mcap"):
                 print("inside")
         except RuntimeError as error:
-            print(str(error).count("\\n"), "no/such/folder/run.mcap" in str(error))
+            said = str(error)
+            print(said.count("\\n"), said.count("no/such/folder/run.mcap"), said.count("os error"))
     """
     done = program(tmp_path, text)
-    assert done.stdout == "0 True\n", done.stderr
+    assert done.stdout == "0 1 1\n", done.stdout + done.stderr
 
 
 def test_who_is_recorded_already_is_told(tmp_path: Path) -> None:
@@ -352,3 +353,83 @@ def test_a_program_whose_name_is_no_text_records_itself(tmp_path: Path) -> None:
         """,
     )
     assert done.stdout == "recorded\n", done.stderr
+
+
+def test_a_loss_is_reported_however_quiet(tmp_path: Path) -> None:
+    done = program(
+        tmp_path,
+        """
+        import warnings
+        import taut
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with taut.record("run.mcap", options=["--tier", "stamps", "-q"]) as recording:
+                for i in range(200_000):
+                    taut.stamp("loop", i)
+        print(recording.exit_code, [str(one.message) for one in caught if one.category is RuntimeWarning])
+        """,
+        TAUT_RING_RECORDS="64",
+    )
+    assert re.fullmatch(r"5 \['run\.mcap: .* stamps LOST.*'\]\n", done.stdout), done.stdout + done.stderr
+    assert done.stderr == ""
+
+
+def test_stderr_that_takes_nothing_is_no_failure_of_the_program(tmp_path: Path) -> None:
+    text = """
+        import os, sys
+        import taut
+
+        if sys.argv[1] == "full":
+            os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
+        elif sys.argv[1] == "closed":
+            sys.stderr.close()
+        elif sys.argv[1] == "none":
+            sys.stderr = None
+        else:
+            class Refuses:
+                def write(self, text):
+                    raise OSError
+                def flush(self):
+                    pass
+            sys.stderr = Refuses()
+        with taut.record("run.mcap", options=["--tier", "stamps"]) as recording:
+            taut.stamp("a", 1), taut.stamp("b", 1)
+        print(recording.exit_code)
+    """
+    for stderr in ("full", "closed", "none", "refuses"):
+        done = program(tmp_path, text, stderr)
+        assert (done.returncode, done.stdout) == (0, "0\n"), (stderr, done.stderr)
+        assert len(taut.open(tmp_path / "run.mcap").messages) == 1
+
+
+def test_a_recorder_that_says_much_is_not_held(tmp_path: Path) -> None:
+    # More than a pipe takes, before it is asked to end.
+    line = "taut: saved run-1.mcap: the last 30.0 s, because a message took 20.000 ms"
+    script = f"""
+        echo 'taut: recording process 1, stamps tier' >&2
+        trap 'echo "taut: run.mcap: 1 stamps, 3 stamps LOST" >&2; exit 5' TERM
+        i=0; while [ $i -lt 2000 ]; do echo '{line}' >&2; i=$((i + 1)); done
+        touch said
+        while :; do sleep 0.05; done
+    """
+    (tmp_path / "recorder").write_text("#!/bin/sh\n" + textwrap.dedent(script))
+    (tmp_path / "recorder").chmod(0o755)
+    done = program(
+        tmp_path,
+        """
+        import os, time
+        import taut, taut.recorder
+
+        taut.recorder._binary = lambda: "./recorder"
+        with taut.record("run.mcap") as recording:
+            until = time.monotonic() + 600
+            while not os.path.exists("said"):
+                assert time.monotonic() < until, "it is held"
+                time.sleep(0.01)
+        print(recording.exit_code)
+        """,
+    )
+    assert done.stdout == "5\n", done.stderr
+    assert done.stderr.count(line) == 2000
+    assert "RuntimeWarning: run.mcap: 1 stamps, 3 stamps LOST" in done.stderr

@@ -185,6 +185,7 @@ class Gait(IntEnum):
         ("leg", -1, "-1"),
         ("leg", 1e12, "up to 1e"),
         ("", 400, "needs a name"),
+        (" \t", 400, "needs a name"),
     ],
 )
 def test_a_channel_of_no_rate_or_no_name_is_refused(name: str, rate_hz: float, says: str) -> None:

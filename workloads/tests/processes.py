@@ -41,7 +41,7 @@ def until(condition: Callable[[], bool], seconds: float = 600.0) -> None:
 
 def in_time(run: Callable[[], T], is_held_up: Callable[[T], bool]) -> T:
     """What a run gives that the machine did not hold up: a part that has no CPU for a while stops the motion, and is to."""
-    for _ in range(3):
+    for _ in range(20):
         result = run()
         if not is_held_up(result):
             break

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("mujoco", reason="the package mujoco is not installed")
 
-from workloads.tests.processes import ROOT, alive, children, start, until
+from workloads.tests.processes import ROOT, alive, children, in_time, start, until
 
 # Trotting, one diagonal in the air.
 FAILS_S = 2.1
@@ -93,7 +93,10 @@ def test_a_failed_robot_says_why_in_the_first_line() -> None:
 
 
 def test_live_a_killed_host_leaves_servos_that_the_next_one_does_not_clear() -> None:
-    done = quad("--duration", "4", "--failure", "host-killed", "--at", "2.5", "--json")
+    done = in_time(
+        lambda: quad("--duration", "4", "--failure", "host-killed", "--at", "2.5", "--json"),
+        lambda done: not json.loads(done.stdout)["stood"],
+    )
     told = json.loads(done.stdout)
     assert told["host"] is None and told["stood"], done.stderr
     assert "is in mode timeout" in told["second_host"]["refused"]

@@ -28,12 +28,6 @@ def reach(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     return start("reach", "--domain", str(DOMAIN), "--stall-limit", "5s", *arguments, **environment)
 
 
-def told(run: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    out, err = run.communicate(timeout=600)
-    assert run.returncode == 0, err + out
-    return [json.loads(line) for line in out.splitlines()]
-
-
 def needs_ros2() -> None:
     from workloads.reach.ros2 import environment
 
@@ -75,12 +69,20 @@ def test_a_flood_that_the_planner_takes_arrives_there() -> None:
 
     bus = open_bus(Options(domain=DOMAIN))
     send = bus.publisher(topics.flood(1))
-    run = reach("--trials", "1", "--json", *AHEAD, REACH_LISTEN="1", REACH_THROTTLE="adaptive")
-    bus.until_joined(30.0, topics.flood(1))
-    while run.poll() is None:
-        send(messages.String("X" * 1024))
-        time.sleep(0.005)
-    (trial,) = told(run)
+
+    def run() -> tuple[int, str, str]:
+        process = reach("--trials", "1", "--json", *AHEAD, REACH_LISTEN="1", REACH_THROTTLE="adaptive")
+        while process.poll() is None and topics.flood(1).name in bus.alone():
+            bus.spin_once(0.02)
+        while process.poll() is None:
+            send(messages.String("X" * 1024))
+            time.sleep(0.005)
+        out, err = process.communicate(timeout=600)
+        return process.returncode, out, err
+
+    code, out, err = in_time(run, lambda result: result[0] != 0)
+    assert code == 0, err + out
+    (trial,) = [json.loads(line) for line in out.splitlines()]
     assert trial["success"] and trial["flood_taken"] > 10
 
 
@@ -97,7 +99,7 @@ def test_a_goal_that_ros2_cancels_stops_the_arm() -> None:
     def run() -> tuple[int, list[dict[str, Any]]]:
         with processes.system(options, stop):
             client = processes.start("client", options, "--trials", "2", "--cancel-after", "600ms")
-            out, _ = client.communicate(timeout=60)
+            out, _ = client.communicate(timeout=600)
         return client.returncode, [json.loads(line) for line in out.splitlines()]
 
     def is_held_up(result: tuple[int, list[dict[str, Any]]]) -> bool:

@@ -22,12 +22,21 @@ fn main() {
     };
     let recording = recording();
     let records = records_of(&recording);
-    for reader in
-        ["read_recording", "follow_recording", "recording_log", "report_recording", "channel_numbers", "import_bag"]
-    {
+    for reader in [
+        "read_recording",
+        "follow_recording",
+        "recording_log",
+        "report_recording",
+        "export_recording",
+        "channel_numbers",
+        "import_bag",
+    ] {
         keep(reader, "recording", &recording);
         keep(reader, "records", &records);
     }
+    // Two hosts that saw the same.
+    keep("join_recordings", "recordings", &recording.repeat(2));
+    keep("join_recordings", "records", &records.repeat(2));
     keep("import_bag", "lz4", &lz4(b"many many many many words"));
     for name in fs::read_dir(root.join("drive/taut-bus/src/budget/presets")).unwrap().flatten() {
         copy("budget_file", &format!("drive/taut-bus/src/budget/presets/{}", name.file_name().to_string_lossy()));
@@ -35,6 +44,11 @@ fn main() {
     for answer in ["report", "worst", "compare"] {
         copy("fleet_answer", &format!("report/taut-report/src/fleet/sample/{answer}.json"));
     }
+    for machine in ["cloud-vm", "metal-rt", "raspberry-pi-4"] {
+        copy("machine_file", &format!("measure/taut-doctor/tests/machines/{machine}.txt"));
+    }
+    keep("truth_series", "lines", TRUTH);
+    keep("tune_journal", "lines", JOURNAL);
     keep("settings_file", "all", SETTINGS);
     keep("metrics_request", "scrape", b"GET /metrics HTTP/1.1\r\nHost: localhost:9464\r\nAccept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n\r\n");
     keep("metrics_request", "head", b"HEAD / HTTP/1.0\r\n\r\n");
@@ -95,7 +109,7 @@ fn main() {
     };
     keep("gate_history", "history", &taut_history::write(&(0..9).map(row).collect::<Vec<_>>()).unwrap());
     keep("interval_log", "log", INTERVALS);
-    for reader in ["session_rings", "session_telemetry"] {
+    for reader in ["session_rings", "session_telemetry", "session_objects"] {
         // A word, then looks in each way.
         keep(
             reader,
@@ -114,6 +128,14 @@ const DESCRIPTION: &[u8] = b"name\tarm\ntype\tinner_t\t8\nfield\tx\tfloat32\t2\t
 const INTERVALS: &[u8] = b"#[Histogram log format version 1.3]\n#[StartTime: 1.0 (seconds since epoch)]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n\
     0.1,1.0,2.0,HISTFAAAACJ4nJNpmSzMwMDAzAABMJoRTM6Y1mB/ACyScYIJAFfwBJ0=\n";
+
+const TRUTH: &[u8] = b"monotonic_ns,mm_s\n1000000000,12.5\n1001000000,250.25\n";
+
+const JOURNAL: &[u8] = b"{\"owner\":{\"number\":77,\"started\":5,\"name\":\"taut\"}}\n\
+    {\"entry\":{\"file\":{\"path\":\"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\",\"before\":\"powersave\"}}}\n\
+    {\"entry\":{\"thread\":{\"who\":{\"number\":78,\"started\":6,\"name\":\"arm\"},\"scheduling\":{\"policy\":0,\"flags\":0,\"nice\":0,\
+    \"priority\":0,\"runtime_ns\":0,\"deadline_ns\":0,\"period_ns\":0},\"cpus\":\"0-3\",\"at\":5}}}\n\
+    \"undone\"\n{\"entry\":{\"file\":{\"path\":\"/dev/cpu_dma_latency\",\"before\":\"0\"}}}\n\"keep\"\n";
 
 const SETTINGS: &[u8] =
     b"[[chain]]\nname = \"all\"\npoints = [\"a\", \"b\", \"c\"]\ndeadline_ms = 20\nmissed_max_percent = 0.1\n\

@@ -1,12 +1,24 @@
 //! Recordings, which may be foreign files: read whole, followed, by channel, and all that reports make of them.
 
-use std::{fs::File, io::Cursor, ops::ControlFlow};
-
-use taut_analysis::{Analyzer, Config};
-use taut_recording::{
-    GrowingRecording, Record, channel_numbers, log::Log, read, recover, ros2msg::Schema, telemetry::StructLayout,
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Cursor,
+    ops::ControlFlow,
+    time::{Duration, SystemTime},
 };
-use taut_report::{Asked, Named, Style, explain_document, interactive, report_document};
+
+use taut_analysis::{Analyzer, Config, Row};
+use taut_points::hosts::{ClocksFrom, Host, Renumber, Survey, join, joined_info};
+use taut_recording::{
+    Ending, GrowingRecording, Info, Record, Writer, channel_numbers, log::Log, read, recover, ros2msg::Schema,
+    telemetry::StructLayout,
+};
+use taut_report::{
+    Asked, Named, Style, explain_document,
+    export::{IntervalLog, Latencies, Perfetto, csv},
+    hosts_sentences, interactive, report_document,
+};
 
 use crate::{file, halves};
 
@@ -137,6 +149,71 @@ pub fn reported(bytes: &[u8]) {
             taut_document::markdown(&document);
         }
         assert!(taut_report::json(&[named]).is_object());
+    }
+}
+
+/// What other tools are given of it: all forms that `taut export` has but tables.
+pub fn exported(bytes: &[u8]) {
+    for whole in [bytes, &in_a_chunk(bytes)] {
+        let mut config = Config::default();
+        // Every message with its path.
+        (config.explain.worst, config.explain.from_ns) = (0, Some(0));
+        let (mut analyzer, mut threads) = (Analyzer::new(config), BTreeMap::new());
+        let contents = read(whole, &mut |record| {
+            if let Record::Thread(thread) = &record {
+                threads.insert(thread.tid, thread.clone());
+            }
+            analyzer.record(&record);
+        });
+        let Ok(contents) = contents else { continue };
+        let info = contents.info;
+        let (mut log, mut latencies) = (IntervalLog::new(info.start_monotonic_ns), Latencies::default());
+        let mut each = |row: Row<'_>| {
+            log.row(&row);
+            latencies.row(&row);
+        };
+        let bytes = whole.len() as u64;
+        let analysis = analyzer.finish_by_row(info.clone(), contents.ending, Vec::new(), bytes, &mut each);
+        let Ok(analysis) = analysis else { continue };
+        csv(&mut Vec::<u8>::new(), &analysis).expect("memory takes it");
+        let _ = log.write(&mut Vec::<u8>::new(), SystemTime::UNIX_EPOCH + Duration::from_nanos(info.start_realtime_ns));
+        let mut trace = Perfetto::start(Vec::<u8>::new(), &info, &threads).expect("memory takes it");
+        read(whole, &mut |record| trace.record(&record).expect("memory takes it")).expect("it was read before");
+        trace.chains(&analysis).expect("memory takes it");
+        let to = file("latencies.mcap");
+        let mut writer = Writer::create(&to, &Info::default()).expect("a file of ours");
+        // More channels than a recording may have are an error.
+        let _ = latencies.write(&mut writer);
+        writer.finish(&Ending::default()).expect("a file of ours");
+        std::fs::remove_file(&to).expect("the file is ours");
+    }
+}
+
+/// Recordings of two hosts, a half each, on one clock.
+pub fn joined(bytes: &[u8]) {
+    let (first, second) = halves(bytes);
+    for files in [[first.to_vec(), second.to_vec()], [first, second].map(in_a_chunk)] {
+        let surveyed = files.each_ref().map(|file| {
+            let mut survey = Survey::default();
+            let contents = read(file, &mut |record| survey.record(&record));
+            contents.map(|contents| (survey, contents.info))
+        });
+        let [Ok((survey, info)), Ok((other, its_info))] = &surveyed else { continue };
+        let hosts = [Host { name: "a", survey, info }, Host { name: "b", survey: other, info: its_info }];
+        for by in [None, Some(ClocksFrom::Messages), Some(ClocksFrom::Realtime)] {
+            let Ok(mut joined) = join(&hosts, &[], by) else { continue };
+            if by == Some(ClocksFrom::Realtime) {
+                joined.by_realtime();
+            }
+            assert!(hosts_sentences(&joined, &["a", "b"]).iter().all(|sentence| !sentence.contains('\n')));
+            let mut analyzer = Analyzer::new(Config::default());
+            for (number, file) in (0..).zip(&files) {
+                let renumber = Renumber::new(number, &hosts, &joined);
+                read(file, &mut |record| renumber.record(record).iter().for_each(|record| analyzer.record(record)))
+                    .expect("it was read before");
+            }
+            let _ = analyzer.finish(joined_info(&hosts, &joined), None, Vec::new(), bytes.len() as u64);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 use taut_capture::{
     recorder_of,
     rings::{Drained, Session},
+    ros_objects::RosObjects,
     telemetry::Channels,
 };
 use taut_recording::{Ending, Info, Writer};
@@ -229,6 +230,54 @@ pub fn telemetry(bytes: &[u8]) {
     let contents = contents.expect("a recording");
     std::fs::remove_file(&run).expect("the file is ours");
     assert_eq!((contents.messages, contents.damage.len()), (messages, 0));
+}
+
+/// A file of ROS 2 objects of this process, with two of them.
+fn objects_file() -> Vec<u8> {
+    let mut file = vec![0; 2 * PAGE];
+    set(&mut file, 0, b"TAUTROSO");
+    for (at, value) in [(8, 1), (16, std::process::id())] {
+        set(&mut file, at, &value.to_le_bytes());
+    }
+    for (number, name) in [b"camera--", b"/scan---"].into_iter().enumerate() {
+        let at = PAGE + number * 64;
+        set(&mut file, at, &64_u32.to_le_bytes());
+        set(&mut file, at + 4, &(2 + number as u32).to_le_bytes());
+        set(&mut file, at + 48, &(name.len() as u16).to_le_bytes());
+        set(&mut file, at + 56, name);
+    }
+    set(&mut file, 128, &128_u64.to_le_bytes());
+    file
+}
+
+/// The consumer of descriptions of ROS 2 handles, likewise.
+pub fn objects(bytes: &[u8]) {
+    let folder = Folder::new();
+    let file = written(&folder.path.join(format!("{}-0.ros", std::process::id())), &objects_file());
+    let (mut objects, mut refused) = (RosObjects::open(&folder.path), Vec::new());
+    let drain = |objects: &mut RosObjects| {
+        let drained = objects.drain();
+        // One file, of which 1 MiB is read in one go; an entry has 56 bytes at least, and texts of 1000 of which each may be shown as 3.
+        assert!(drained.objects.len() <= (1 << 20) / 56);
+        assert!(drained.objects.iter().all(|object| object.name.len().max(object.text.len()) <= 3000));
+        drained.refused
+    };
+    for step in steps(bytes) {
+        act(&file, &step);
+        if let Step::Look(how) = step {
+            if how % 4 == 0 {
+                objects.discover(&mut refused);
+            }
+            if how % 4 == 1 {
+                objects.note_dead();
+            }
+            objects.has_more();
+            refused.extend(drain(&mut objects));
+        }
+    }
+    objects.discover(&mut refused);
+    refused.extend(drain(&mut objects));
+    assert!(refused.iter().all(|line| !line.contains('\n')), "{refused:?}");
 }
 
 /// The note that a recorder leaves, as another program left it.

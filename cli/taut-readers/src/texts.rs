@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use taut_bus::budget::CycleBudget;
+use taut_doctor::{Asked, Root, examine};
 use taut_lab::Lab;
 use taut_recording::printable;
 use taut_report::{Style, fleet::Answer};
@@ -36,6 +37,23 @@ pub fn fleet_answer(bytes: &[u8]) {
     taut_report::fleet_json(&answer);
 }
 
+/// A machine that `taut doctor --write-down` wrote elsewhere: what is found in each form, and the script of remedies, which root may run.
+pub fn machine(bytes: &[u8]) {
+    let Some(root) = one_line(Root::recorded(&String::from_utf8_lossy(bytes))) else { return };
+    let all = Asked { cpus: vec![1], interface: Some("eth0".into()), tty: Some("ttyUSB0".into()), pid: Some(7) };
+    for asked in [Asked::default(), all] {
+        let diagnosis = examine(&root, &asked);
+        let document = taut_report::doctor_document(&diagnosis);
+        let terminal = taut_document::terminal(&document, Style::default());
+        for text in [terminal, taut_report::doctor_script(&diagnosis)] {
+            assert!(text.lines().all(|line| line == printable(line.to_owned())), "{text:?}");
+        }
+        taut_document::html(&document, None);
+        taut_document::markdown(&document);
+        taut_report::doctor_json(&diagnosis, None);
+    }
+}
+
 /// A lab's TOML.
 pub fn lab(bytes: &[u8]) {
     one_line(Lab::parse(&String::from_utf8_lossy(bytes), Path::new("lab.toml")));
@@ -61,6 +79,18 @@ pub fn guard(bytes: &[u8]) {
     one_line(taut_replay::Config::parse(&String::from_utf8_lossy(bytes)));
 }
 
+/// What another device measured of the true speed.
+pub fn truth(bytes: &[u8]) {
+    one_line(taut_replay::Truth::series(&String::from_utf8_lossy(bytes)));
+}
+
+/// What `taut tune` changed and has to undo; nothing is undone here.
+pub fn journal(bytes: &[u8]) {
+    // As of trials, its parser's words.
+    let read = taut_tune::fuzzing::journal(&String::from_utf8_lossy(bytes));
+    one_line(read.map_err(|error| printable(error.to_string())));
+}
+
 /// Stored trials, a line each.
 pub fn trials(bytes: &[u8]) {
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -80,5 +110,7 @@ pub fn history(bytes: &[u8]) {
 
 /// An HdrHistogram interval log.
 pub fn interval_log(bytes: &[u8]) {
-    one_line(taut_stats::hlog::read(bytes));
+    for interval in one_line(taut_hlog::read(bytes)).into_iter().flatten() {
+        interval.histogram.whole();
+    }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use taut_analysis::{Analysis, Analyzer, Config};
+use taut_report::words;
 
 use crate::input;
 
@@ -14,4 +15,17 @@ pub fn analyse(path: &Path, config: &Config) -> Result<Analysis> {
     let contents = taut_recording::read(&bytes, &mut |record| analyzer.record(&record))?;
     let damage = contents.damage.iter().map(ToString::to_string).collect();
     Ok(analyzer.finish(contents.info, contents.ending, damage, bytes.len() as u64)?)
+}
+
+/// ", 5 stamps LOST" for each thing of which some was, which is what makes [`Analysis::has_loss`]; damage is said by itself.
+pub fn lost(analysis: &Analysis) -> String {
+    let totals = &analysis.totals;
+    let what = [
+        (totals.lost_stamps, "stamps"),
+        (totals.lost_ros_events, "ROS 2 events"),
+        (totals.lost_kernel_events, "kernel events"),
+        (totals.lost_telemetry, "telemetry messages"),
+        (analysis.profile.as_ref().map_or(0, |profile| profile.lost), "samples of stacks"),
+    ];
+    what.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {} {what} LOST", words::count(*n))).collect()
 }

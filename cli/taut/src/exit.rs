@@ -139,6 +139,8 @@ pub fn code_of(error: &anyhow::Error, codes: Codes) -> u8 {
         (Some(taut_capture::Error::CommandFailed { .. }), Codes::Command) => COMMAND_FAILED,
         // It ran, and this much was lost of it. SIGTERM and SIGKILL are how --duration ends a command.
         (Some(taut_capture::Error::Stopped { exit_code: Some(143 | 137), end: End::Duration, .. }), _) => IO_FAILED,
+        // The command's own code is not known.
+        (Some(taut_capture::Error::Stopped { end: End::Lost, .. }), _) => IO_FAILED,
         (Some(taut_capture::Error::Stopped { exit_code: Some(code @ 1..), .. }), Codes::Command) => {
             (*code).clamp(1, 255) as u8
         }
@@ -202,6 +204,16 @@ mod tests {
         {
             assert_eq!(code(number), (own, RECORD_FAILED), "errno {number}");
         }
+    }
+
+    #[test]
+    fn a_code_that_is_not_known_is_not_the_commands() {
+        let code = |end| {
+            let source = taut_recording::Error::Read(std::io::Error::from_raw_os_error(5));
+            let stopped = taut_capture::Error::Stopped { source, file_bytes: 0, exit_code: Some(1), end };
+            code_of(&stopped.into(), Codes::Command)
+        };
+        assert_eq!((code(End::Exit), code(End::Lost)), (1, IO_FAILED));
     }
 
     #[test]

@@ -7,9 +7,12 @@ mod say;
 
 mod address;
 mod analyse;
+#[cfg(test)]
+mod arguments;
 mod commands;
 mod config;
 mod exit;
+mod folder;
 mod format;
 mod groups;
 mod input;
@@ -132,7 +135,6 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(done) => done.into(),
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
             // One line, whatever the name of a file or what is in it.
             let text = match cli.verbose {

@@ -1,14 +1,15 @@
 //! Where results go: stdout, or a file that is either whole or not there.
 
 use std::{
+    fs::File,
     io::{BufWriter, ErrorKind, IsTerminal, Write},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use anyhow::{Context, Result};
 use taut_document::{Document, Style};
-use taut_recording::{Shown, is_harmful};
+use taut_recording::{Output, Shown, is_harmful};
 use tempfile::NamedTempFile;
 
 use crate::{format::Format, scratch::Scratch};
@@ -67,13 +68,12 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
         return as_far_as_it_is_read(write(&mut stdout).and_then(|()| Ok(stdout.flush()?)));
     }
     let cannot = || format!("{}: cannot write", path.shown());
-    let path = &behind(path);
     if is_device(path) {
-        let device = std::fs::File::options().write(true).open(path).with_context(cannot)?;
-        let mut out = BufWriter::new(device);
-        write(&mut out).with_context(cannot)?;
-        return out.flush().with_context(cannot);
+        let mut out = BufWriter::new(device(path).with_context(cannot)?);
+        let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+        return as_far_as_it_is_read(written).with_context(cannot);
     }
+    let path = &Output::place_of(path);
     let mut file = neighbour(path).with_context(cannot)?;
     let mut out = BufWriter::new(&mut file);
     write(&mut out).with_context(cannot)?;
@@ -84,21 +84,19 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
 
 /// Fails where [`file`] would. For long work to call before it begins.
 pub fn is_possible(path: &Path) -> Result<()> {
-    let target = behind(path);
-    if path == Path::new("-") || is_device(&target) {
+    if path == Path::new("-") || is_device(path) {
         return Ok(());
     }
-    neighbour(&target).map(drop).with_context(|| format!("{}: cannot write", path.shown()))
-}
-
-/// Of a link the file behind it.
-fn behind(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    neighbour(&Output::place_of(path)).map(drop).with_context(|| format!("{}: cannot write", path.shown()))
 }
 
 /// What is no file (a pipe, a device) is written to and never replaced.
-fn is_device(path: &Path) -> bool {
+pub fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+fn device(path: &Path) -> std::io::Result<File> {
+    File::options().write(true).open(path)
 }
 
 fn neighbour(path: &Path) -> std::io::Result<NamedTempFile> {
@@ -106,22 +104,30 @@ fn neighbour(path: &Path) -> std::io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".taut-").tempfile_in(folder)
 }
 
-/// Has a recording written to `path`, which a writer of recordings opens itself; of "-" the whole recording goes to stdout.
+/// Has a recording written to `path`, which a writer of recordings opens itself; to stdout ("-"), a pipe or a device it goes when it is whole.
 pub fn recording<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
-    if path != Path::new("-") {
+    let is_stdout = path == Path::new("-");
+    if !is_stdout && !is_device(path) {
         return write(path);
     }
     let folder = Scratch::in_memory("taut-out-")?;
     let whole = folder.path().join("recording.mcap");
     let written = write(&whole)?;
-    let mut stdout = std::io::stdout().lock();
-    let copied = std::io::copy(&mut std::fs::File::open(&whole)?, &mut stdout).and_then(|_| stdout.flush());
-    as_far_as_it_is_read(copied.map_err(Into::into))?;
+    let mut whole = File::open(&whole)?;
+    if is_stdout {
+        let mut stdout = std::io::stdout().lock();
+        let copied = std::io::copy(&mut whole, &mut stdout).and_then(|_| stdout.flush());
+        as_far_as_it_is_read(copied.map_err(Into::into))?;
+    } else {
+        let copied = device(path).and_then(|mut device| std::io::copy(&mut whole, &mut device));
+        let copied = as_far_as_it_is_read(copied.map(drop).map_err(Into::into));
+        copied.with_context(|| format!("{}: cannot write", path.shown()))?;
+    }
     Ok(written)
 }
 
 /// Has files of these names written in `folder`, which is made if need be. They take their places when all are whole.
-pub fn files(folder: &Path, names: &[String], write: impl FnOnce(Vec<&mut std::fs::File>) -> Result<()>) -> Result<()> {
+pub fn files(folder: &Path, names: &[String], write: impl FnOnce(Vec<&mut File>) -> Result<()>) -> Result<()> {
     let cannot = || format!("{}: cannot write", folder.shown());
     let is_new = !folder.exists();
     let all = || -> Result<()> {
@@ -186,13 +192,12 @@ pub fn style(path: Option<&Path>) -> Style {
 }
 
 /// A reader that closed its end has read enough. The command goes on: its exit code is its verdict, and further files are to be written.
-fn as_far_as_it_is_read(written: Result<()>) -> Result<()> {
-    written.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
-}
-
-/// The reader of a pipe has read enough: that is success.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
+pub fn as_far_as_it_is_read(written: Result<()>) -> Result<()> {
+    let is_read = |error: &anyhow::Error| {
+        let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+        io.is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
+    };
+    written.or_else(|error| if is_read(&error) { Ok(()) } else { Err(error) })
 }
 
 #[cfg(test)]
@@ -218,6 +223,28 @@ mod tests {
         write("new", Some(&link)).unwrap();
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_to_string(&behind).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_reader_that_has_read_enough_is_no_failure_and_other_failures_are() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let path = std::path::PathBuf::from(format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer)));
+        write("more than nothing", Some(&path)).unwrap();
+        file(&path, |out| out.write_all(&[0; 1 << 20]).context("a table")).unwrap();
+        recording(&path, |to| Ok(std::fs::write(to, "whole")?)).unwrap();
+        let full = recording(Path::new("/dev/full"), |to| Ok(std::fs::write(to, "whole")?)).unwrap_err();
+        assert_eq!(crate::exit::code_of(&full, crate::exit::Codes::Own), crate::exit::IO_FAILED, "{full:#}");
+    }
+
+    #[test]
+    fn a_link_to_nothing_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, target) = (folder.path().join("link"), folder.path().join("target"));
+        std::os::unix::fs::symlink("target", &link).unwrap();
+        write("result", Some(&link)).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(target).unwrap(), "result");
     }
 
     #[test]

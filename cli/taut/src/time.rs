@@ -18,36 +18,19 @@ pub fn moment(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{Arg, Command, CommandFactory, builder::ValueParser, error::ErrorKind};
+    use clap::{Arg, builder::ValueParser};
 
     use super::*;
+    use crate::arguments::{all, refused, value_name};
 
     /// Values of no time, although the options' words have units of time in them: rates, and names of units.
     const NO_TIMES: &[&str] = &["HZ", "UNIT", "KEY=VALUE", "TRUTH"];
 
-    /// Each command with its path, and each of its options that take a value.
-    fn options(command: &Command, path: &[String], found: &mut Vec<(Vec<String>, Arg)>) {
-        let of = command.get_arguments().filter(|arg| arg.get_action().takes_values() && arg.get_long().is_some());
-        found.extend(of.map(|arg| (path.to_vec(), arg.clone())));
-        for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
-            options(inner, &[path, &[inner.get_name().to_owned()]].concat(), found);
-        }
-    }
-
-    /// What clap says to one value of an option. Other arguments may be missing; values are read before that is seen.
-    fn refused(path: &[String], arg: &Arg, value: &str) -> Option<String> {
-        let words = [path, &[format!("--{}={value}", arg.get_long().unwrap())]].concat();
-        let error = crate::Cli::command().try_get_matches_from(words).err()?;
-        (error.kind() == ErrorKind::ValueValidation).then(|| error.to_string())
-    }
-
     #[test]
     fn every_option_that_takes_a_time_takes_it_in_the_one_form() {
-        let mut all = Vec::new();
-        options(&crate::Cli::command(), &["taut".to_owned()], &mut all);
         let is_time = |arg: &Arg| arg.get_value_parser().type_id() == ValueParser::new(moment).type_id();
         let (mut times, mut others) = (0, Vec::new());
-        for (path, arg) in &all {
+        for (path, arg) in all().iter().filter(|(_, arg)| arg.get_long().is_some()) {
             let shown = format!("{} --{}", path.join(" "), arg.get_long().unwrap());
             if is_time(arg) {
                 times += 1;
@@ -60,7 +43,7 @@ mod tests {
             }
             // A time of a form of its own: its value has a unit for a name, or its words give one.
             let help = arg.get_help().map(ToString::to_string).unwrap_or_default().to_lowercase();
-            let name = arg.get_value_names().unwrap_or_default().join(" ").to_uppercase();
+            let name = value_name(arg);
             let has_unit = help
                 .split(|c: char| !c.is_alphanumeric())
                 .any(|word| ["second", "seconds", "minutes", "hours", "ms", "µs", "us", "ns"].contains(&word));

@@ -13,7 +13,7 @@ use std::{
 
 use assert_cmd::cargo::cargo_bin;
 use folder::{Folder, until};
-use taut_recording::Record;
+use taut_recording::{Ending, Frame, Info, Lost, LostWhat, Name, ProfileBatch, Record, StampBatch, Thread, Writer};
 use taut_skip::{Need, skip};
 
 /// Of the user who may nothing.
@@ -63,25 +63,54 @@ fn a_wrong_command_line_is_one_line_that_says_how_it_is_right() {
     }
 }
 
-/// A recording with a profile, and one of which a chunk in the middle is damaged; nothing where stacks may not be sampled.
-fn recordings() -> Option<Folder> {
+/// A recording, and one of which the largest chunk is damaged.
+fn recordings() -> Folder {
     let folder = Folder::new();
     stamper(&folder);
-    let words =
-        ["record", "-q", "--ignore-loss", "-o", "run.mcap", "--profile", "199", "--", "./stamper", "0", "2000", "300"];
-    let recorded = output(&folder, &words);
-    let said = String::from_utf8_lossy(&recorded.stderr);
-    if !recorded.status.success() && said.contains("perf_event_paranoid") {
-        skip(Need::Perf, said);
-        return None;
-    }
-    assert!(recorded.status.success(), "{said}");
+    let record = ["record", "-q", "--ignore-loss", "--tier", "stamps", "-o", "run.mcap"];
+    ends(&folder, &[&record[..], &["--", "./stamper", "0", "20000", "30"]].concat(), 0);
     let mut bytes = std::fs::read(folder.path("run.mcap")).unwrap();
-    let frames: Vec<usize> =
-        (0..bytes.len() - 4).filter(|at| bytes[*at..*at + 4] == [0x28, 0xb5, 0x2f, 0xfd]).collect();
-    bytes[frames[frames.len() / 2] + 20] ^= 0xff;
+    // Of MCAP's records, behind their kind and length, those of chunks: it holds stamps.
+    let (mut at, mut chunks) = (8, Vec::new());
+    while at + 9 <= bytes.len() - 8 {
+        let end = at + 9 + u64::from_le_bytes(bytes[at + 1..at + 9].try_into().unwrap()) as usize;
+        chunks.extend((bytes[at] == 6).then_some((end - at, at)));
+        at = end;
+    }
+    let (length, at) = chunks.into_iter().max().unwrap();
+    bytes[at + length / 2] ^= 0xff;
     std::fs::write(folder.path("damaged.mcap"), bytes).unwrap();
-    Some(folder)
+    folder
+}
+
+/// A recording that was made by hand: messages from a to b and a profile, and how much of what was lost.
+fn made(folder: &Folder, lost: Option<LostWhat>) {
+    let info = Info { git_revision: "v1".into(), start_realtime_ns: 1_795_391_999_000_000_000, ..Info::default() };
+    let mut writer = Writer::create(&folder.path("made.mcap"), &info).unwrap();
+    let mut write = |record| writer.write(&record).unwrap();
+    for (id, name) in [(1, "a"), (2, "b")] {
+        write(Record::Name(Name { id, name: name.into() }));
+    }
+    let (comm, cmdline) = ("robot".to_owned(), "./robot".to_owned());
+    write(Record::Thread(Thread { pid: 1, tid: 1, comm, cmdline, recorded: true, ..Thread::default() }));
+    // On CLOCK_MONOTONIC.
+    let mut batch = StampBatch { pid: 1, tid: 1, counter: 2, ..StampBatch::default() };
+    for (id, point) in (1..=500).flat_map(|id| [(id, 1), (id, 2)]) {
+        batch.ticks.push(id * 20_000_000 + u64::from(point) * 1_000_000);
+        batch.message_id.push(id);
+        batch.point.push(point);
+        batch.kind.push(1);
+        batch.value.push(0);
+    }
+    write(Record::Stamps(batch));
+    let (module, name) = ("./robot".to_owned(), "work".to_owned());
+    write(Record::Frame(Frame { id: 1, address: 64, module, name }));
+    let (time_ns, cpu, pid, tid, depth, frame) = (vec![30_000_000], vec![0], vec![1], vec![1], vec![1], vec![1]);
+    write(Record::Profile(ProfileBatch { time_ns, cpu, pid, tid, depth, frame }));
+    if let Some(what) = lost {
+        write(Record::Lost(Lost { time_ns: 40_000_000, what, place: "1/1".into(), count: 9, ..Lost::default() }));
+    }
+    writer.finish(&Ending { end_monotonic_ns: 10_100_000_000, ..Ending::default() }).unwrap();
 }
 
 /// A C program that stamps `argv[2]` messages, computes for `argv[3]` µs in each, and ends with `argv[1]`.
@@ -214,7 +243,8 @@ const HEAVY: &str = "for i in $(seq 300); do /bin/true; done;";
 
 #[test]
 fn stdout_that_takes_nothing_is_an_io_failure_of_every_command() {
-    let Some(folder) = recordings() else { return };
+    let folder = recordings();
+    made(&folder, None);
     let run = "run.mcap";
     for arguments in [
         &["--help"][..],
@@ -224,8 +254,9 @@ fn stdout_that_takes_nothing_is_an_io_failure_of_every_command() {
         &["report", run, "--format", "json"],
         &["report", run, run],
         &["explain", run],
-        &["flamegraph", run],
+        &["flamegraph", "made.mcap"],
         &["export", "csv", run, "-o", "-"],
+        &["recover", run, "-o", "-"],
         &["doctor"],
         &["doctor", "--list"],
         &["wakeup", "--duration", "100ms", "-q"],
@@ -244,30 +275,53 @@ fn stdout_that_takes_nothing_is_an_io_failure_of_every_command() {
 
 #[test]
 fn a_damaged_recording_is_read_as_far_as_it_goes() {
-    let Some(folder) = recordings() else { return };
+    let folder = recordings();
     let damaged = "damaged.mcap";
     for arguments in [
         &["report", damaged][..],
         &["report", damaged, "--format", "json"],
         &["report", damaged, "run.mcap"],
         &["explain", damaged],
-        &["flamegraph", damaged],
         &["export", "csv", damaged, "-o", "out.csv"],
         &["export", "perfetto", damaged, "-o", "out.json"],
         &["recover", damaged, "-o", "clean.mcap"],
     ] {
         ends(&folder, arguments, 5);
     }
-    // The copy is undamaged, and says what it lacks: rows, or, where it was a chunk of the profile, samples.
+    // The copy is undamaged, and says what it lacks.
     let report = output(&folder, &["report", "clean.mcap", "--format", "json"]);
     let found: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
-    let lost = |what: &str| found["recording"][what].as_u64().unwrap();
-    let is_lost = lost("lost_stamps") + lost("lost_kernel_events") > 0;
-    assert_eq!(report.status.code(), Some(if is_lost { 5 } else { 0 }));
+    assert!(found["recording"]["lost_stamps"].as_u64().unwrap() > 0, "{found}");
+    assert_eq!(report.status.code(), Some(5));
     assert_eq!(found["damage"].as_array().unwrap().len(), 0);
     for command in ["report", "explain", "flamegraph", "recover"] {
         ends(&folder, &[command, "missing.mcap"], 2);
     }
+}
+
+#[test]
+fn what_was_lost_while_it_was_recorded_has_the_same_code_in_every_reader() {
+    let folder = Folder::new();
+    let run = "made.mcap";
+    let of_both = [
+        &["report", run][..],
+        &["explain", run],
+        &["compare", run, run],
+        &["export", "csv", run],
+        &["export", "parquet", run],
+        &["fleet", "add", run, "--into", "fleet", "--robot", "arm"],
+    ];
+    let of_profile = [&["flamegraph", run, "-o", "run.svg"][..], &["flamegraph", run, run], &["export", "folded", run]];
+    for (lost, code_of_both, code_of_profile) in
+        [(None, 0, 0), (Some(LostWhat::Stamps), 5, 0), (Some(LostWhat::Samples), 5, 5)]
+    {
+        made(&folder, lost);
+        of_both.iter().for_each(|arguments| drop(ends(&folder, arguments, code_of_both)));
+        of_profile.iter().for_each(|arguments| drop(ends(&folder, arguments, code_of_profile)));
+    }
+    // Which line says it.
+    made(&folder, Some(LostWhat::Stamps));
+    assert!(ends(&folder, of_both[5], 5).contains(", 9 stamps LOST"));
 }
 
 #[test]
@@ -347,7 +401,7 @@ fn what_is_interrupted_before_it_is_done_says_by_which_signal() {
 /// What a reader of the result does with it changes no verdict, and no other file that was asked for.
 #[test]
 fn a_closed_stdout_changes_no_exit_code() {
-    let Some(folder) = recordings() else { return };
+    let folder = recordings();
     let limit = "[[chain.limit]]\nfigure = \"total.p50\"\nmax_ms = 0.000001\n";
     folder.write("taut.toml", &format!("[[chain]]\npoints = [\"a\", \"b\"]\n{limit}"));
     // Its reading end is closed when it is returned.
@@ -356,7 +410,16 @@ fn a_closed_stdout_changes_no_exit_code() {
         (&["report", "damaged.mcap"][..], [5, 5]),
         (&["gate", "--limits", "--candidate", "run.mcap", "--junit", "gate.xml"], [1, 4]),
         (&["export", "csv", "run.mcap", "-o", "-"], [0, 0]),
+        (&["recover", "damaged.mcap", "-o", "-"], [5, 5]),
+        // As a device, and as what another shell's process reads: `--json >(head -1)`.
+        (&["report", "damaged.mcap", "-o", "/dev/stdout"], [5, 5]),
+        (&["report", "damaged.mcap", "run.mcap", "-o", "/dev/fd/1"], [5, 5]),
+        (&["gate", "--limits", "--candidate", "run.mcap", "--markdown", "/dev/stdout", "--junit", "gate.xml"], [1, 4]),
+        (&["gate", "--limits", "--candidate", "run.mcap", "--json", "/dev/fd/1", "--junit", "gate.xml"], [1, 4]),
+        (&["export", "csv", "damaged.mcap", "-o", "/dev/stdout"], [5, 5]),
+        (&["recover", "damaged.mcap", "-o", "/dev/stdout"], [5, 5]),
     ] {
+        let _ = std::fs::remove_file(folder.path("gate.xml"));
         let closed = taut(&folder, arguments).stdout(closed()).status().unwrap().code();
         assert!(folder.path("gate.xml").exists() || arguments[0] != "gate", "{arguments:?}");
         let read = output(&folder, arguments);

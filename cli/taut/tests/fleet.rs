@@ -102,6 +102,24 @@ fn a_run_is_one_file_of_its_day_and_robot_however_often_it_is_added() {
 }
 
 #[test]
+fn a_merged_fleet_takes_no_runs() {
+    let folder = Folder::new();
+    folder.recording("run.mcap", 500, &info());
+    for period in ["day", "week", "month"] {
+        let name = format!("fleet/date=2026-11-16/merged-by-{period}.parquet");
+        std::fs::create_dir_all(folder.path("fleet/date=2026-11-16")).unwrap();
+        folder.write(&name, "");
+        folder.taut(&ADD).code(2).stdout("").stderr(
+            predicate::str::contains(format!("{name}: is of a merged fleet, where runs would count twice"))
+                .and(predicate::function(|e: &str| e.lines().count() == 1)),
+        );
+        assert_eq!(folder.files(), [name.clone()]);
+        std::fs::remove_file(folder.path(&name)).unwrap();
+    }
+    folder.taut(&ADD).success();
+}
+
+#[test]
 fn names_from_outside_stay_within_the_folder() {
     let folder = Folder::new();
     folder.recording("run.mcap", 500, &info());
@@ -165,7 +183,7 @@ fn without_python_or_its_packages_one_line_says_what_to_get() {
     folder.write("python3", &format!("#!/bin/sh\nexec {} -I -S \"$@\"\n", python.trim()));
     std::fs::set_permissions(folder.path("python3"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     asked(&format!("{}:/bin:/usr/bin", folder.0.path().display())).stderr(
-        predicate::str::contains("-m pip install 'taut[fleet]'")
+        predicate::str::contains("-m pip install 'taut-….whl[fleet]'")
             .and(predicate::function(|e: &str| e.lines().count() == 1)),
     );
 }

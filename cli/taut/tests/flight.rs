@@ -233,6 +233,29 @@ fn a_program_that_fails_is_saved_and_one_that_ends_well_is_not() {
     assert!(!folder.path("run-4.mcap").exists());
 }
 
+/// A ring that cannot be read is missing in every window, whenever that was told.
+#[test]
+fn a_save_says_what_it_lacks() {
+    let folder = robot();
+    let put = r#"(printf 'TAUTRING\003'; head -c 8000 /dev/zero) > "$TAUT_SESSION/.new"; mv "$TAUT_SESSION/.new" "$TAUT_SESSION/7-0.taut""#;
+    let script = format!("{put}; exec ./robot 100 1000 3");
+    let flight = ["record", "--tier", "stamps", "--flight-recorder", "--session", "s", "-o", "run.mcap"];
+    let output = taut(&folder, &[&flight[..], &["--", "sh", "-c", &script]].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let mut lost = 0;
+    let contents = taut_recording::read(&std::fs::read(folder.path("run-1.mcap")).unwrap(), &mut |record| {
+        if let Record::Lost(told) = record {
+            assert!(told.is_estimate, "{told:?}");
+            lost += told.count;
+        }
+    });
+    let ending = contents.unwrap().ending.unwrap();
+    assert!(ending.lost_stamps == lost && lost > 0, "{said}");
+    let notes = ending.notes;
+    assert!(notes.len() == 1 && notes[0].contains("7-0.taut: protocol version 3"), "{notes:?}");
+}
+
 #[test]
 fn a_save_can_be_asked_for_from_another_shell() {
     let folder = robot();
@@ -378,7 +401,10 @@ fn memory_is_bounded_where_messages_are_looked_at() {
 }
 
 fn is_bounded(folder: &Folder, more: &[&str]) {
-    let options = [&["--flight-recorder=1000s", "--flight-memory", "8", "--compression", "none"], more].concat();
+    // What waits for a recorder without a CPU is 512 KiB at most; what does not fit there is lost.
+    let options =
+        ["--flight-recorder=1000s", "--flight-memory", "8", "--compression", "none", "--ring-records", "16384"];
+    let options = [&options[..], more].concat();
     let mut flight = Flight::of(folder, &options, &["0", "1000000000"]);
     let pid = flight.recorder.id();
     // The file has no name, so that nothing can stay; but the recorder has it open.

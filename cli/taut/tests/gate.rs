@@ -73,6 +73,13 @@ impl Folder {
         assert!(self.sh("sh build.sh").status.success());
     }
 
+    /// [`LAPSES`], built.
+    fn lapses(&self) {
+        self.write("lapses.c", LAPSES);
+        let build = format!("gcc -std=c11 -O1 -pthread -I {} lapses.c -o lapses", include().display());
+        assert!(self.sh(&build).status.success());
+    }
+
     fn sh(&self, line: &str) -> std::process::Output {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", line]).current_dir(self.0.path()).output().unwrap()
@@ -543,6 +550,10 @@ int main(int argc, char **argv) {
   fclose(count);
   const int lapses = runs == 3;
   if (lapses && !strcmp(what, "silent")) for (;;) pause();
+  if (lapses && !strcmp(what, "halfway")) {
+    TAUT_STAMP("loop.read", 1);
+    for (;;) pause();
+  }
   for (uint64_t id = 1;; id++) {
     TAUT_STAMP("loop.read", id);
     TAUT_STAMP("loop.written", id);
@@ -565,14 +576,35 @@ fn a_run_that_returns_early_has_failed() {
 
 #[test]
 fn a_run_that_stamps_nothing_has_failed() {
-    has_failed("silent", "it stamped no message");
+    has_failed("silent", "it stamped nothing");
+}
+
+#[test]
+fn a_run_that_does_not_get_to_the_end_of_its_chain_has_failed() {
+    has_failed("halfway", "stopped stamping after 0.0 of");
+}
+
+/// The chain is declared, and one of its points is unknown to the run.
+#[test]
+fn a_run_that_does_not_get_to_the_end_of_a_declared_chain_breaks_its_limits() {
+    let folder = Folder::new();
+    let points = "points = [\"loop.read\", \"loop.written\"]";
+    folder.write("taut.toml", &format!("[[chain]]\nname = \"loop\"\n{points}\ndropped_max_percent = 50\n"));
+    let limits = "gate --quiet --no-wakeup --depth sched --duration 1.5 --limits --b";
+    let limits = limits.split(' ').collect::<Vec<_>>();
+    folder.lapses();
+    folder.taut(&[&limits[..], &["./lapses fine"]].concat()).success();
+    let broken = folder.taut(&[&limits[..], &["./lapses halfway"]].concat());
+    broken.code(1).stdout(predicate::str::contains("stopped stamping after 0.0 of"));
+    // A point that no run stamps is a slip.
+    folder.write("taut.toml", &folder.read("taut.toml").replace("loop.written", "loop.wirtten"));
+    let slip = folder.taut(&[&limits[..], &["./lapses fine"]].concat());
+    slip.code(2).stderr(predicate::str::contains("nothing was stamped at \"loop.wirtten\""));
 }
 
 fn has_failed(what: &str, how: &str) {
     let folder = Folder::new();
-    folder.write("lapses.c", LAPSES);
-    let build = format!("gcc -std=c11 -O1 -pthread -I {} lapses.c -o lapses", include().display());
-    assert!(folder.sh(&build).status.success());
+    folder.lapses();
     // Long beside what a busy machine holds a program up for: a silence is an end where it is several times as long.
     let gate = "gate --quiet --no-wakeup --depth sched --duration 1.5 --pairs 10 --a";
     let programs = ["./lapses fine", "--b", &format!("./lapses {what}")];
@@ -683,22 +715,36 @@ fn two_revisions_are_built_run_and_removed() {
     assert!(folder.path("loop.c").exists());
 }
 
-/// The commands of the workflows that the documentation hands out, as they stand, on a repository of our own. They get less time, by
-/// the variable that is theirs to set.
+/// The wheel that was built last, of those that `make setup` leaves in a target folder: CARGO_TARGET_DIR, or the checkout's.
+fn wheel(target: Option<std::ffi::OsString>) -> Option<PathBuf> {
+    let target = target.map_or_else(|| "target".into(), PathBuf::from);
+    let wheels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(target).join("wheels");
+    let paths = std::fs::read_dir(wheels).into_iter().flatten().flatten().map(|entry| entry.path());
+    let wheels = paths.filter(|path| path.extension().is_some_and(|extension| extension == "whl"));
+    wheels.max_by_key(|path| path.metadata().and_then(|of| of.modified()).ok())
+}
+
 #[test]
-fn the_workflows_parse_and_their_commands_run() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let wheels = std::fs::read_dir(root.join("target/wheels"))
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()));
-    let Some(wheel) = wheels.filter(|path| path.extension().is_some_and(|extension| extension == "whl")).max() else {
-        return skip(Need::Wheel, "no target/wheels/taut-*.whl: run make setup");
+fn the_wheel_is_looked_for_where_the_build_leaves_it() {
+    let target = tempfile::tempdir().unwrap();
+    std::fs::create_dir(target.path().join("wheels")).unwrap();
+    assert_eq!(wheel(Some(target.path().into())), None);
+    let built = target.path().join("wheels/taut-0.1.0-cp311-abi3-linux.whl");
+    std::fs::write(&built, "").unwrap();
+    assert_eq!(wheel(Some(target.path().into())), Some(built));
+}
+
+/// A repository of our own as a service checks it out, with the wheel in ci/ and an environment of Python to install it into; `None`
+/// without a wheel.
+fn checked_out() -> Option<Folder> {
+    let Some(wheel) = wheel(std::env::var_os("CARGO_TARGET_DIR")) else {
+        skip(Need::Wheel, "no taut-*.whl in wheels/ of the target folder: run make setup");
+        return None;
     };
     let folder = Folder::new();
     folder.commit(20, 20);
     let prepared = "git branch -M work && git branch main HEAD~1 && git remote add origin \"$PWD\" && git fetch -q origin && sh build.sh \
-                    && mkdir bin ci && python3 -m venv venv";
+                    && mkdir bin ci ros && python3 -m venv venv";
     assert!(folder.sh(prepared).status.success());
     std::fs::copy(&wheel, folder.path("ci").join(wheel.file_name().unwrap())).unwrap();
     folder.write("bin/sudo", "#!/bin/sh\nshift\nexec \"$@\"\n");
@@ -707,28 +753,61 @@ fn the_workflows_parse_and_their_commands_run() {
         "bin/gh",
         "#!/bin/sh\necho \"$@\" >> gh.log\ncase \"$*\" in *--jq*) for last; do :; done; jq -r \"$last\" comments.json;; esac\n",
     );
-    folder.write("comments.json", r####"[{"id": 1, "body": "### taut gate: of another workflow"}]"####);
+    folder.write("bin/apt-get", "#!/bin/sh\necho \"$@\" >> apt.log\n");
+    folder.write("ros/setup.sh", "ROS_DISTRO=jazzy\nexport ROS_DISTRO\n");
+    folder.write(
+        "bin/colcon",
+        "#!/bin/sh\n[ \"$* of $ROS_DISTRO\" = 'build of jazzy' ] && sh build.sh && mkdir install && echo WORKSPACE=built > install/setup.sh\n",
+    );
     assert!(folder.sh("chmod +x bin/*").status.success());
+    Some(folder)
+}
+
+/// A workflow that the documentation hands out, and its command lines.
+fn workflow(file: &str) -> (String, Vec<String>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ci").join(file);
+    let text = std::fs::read_to_string(path).unwrap();
+    let parsed = yaml_rust2::YamlLoader::load_from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let mut commands = Vec::new();
+    collect(&parsed[0], &mut commands);
+    (text, commands)
+}
+
+impl Folder {
+    /// Runs a workflow's command lines as they stand.
+    fn steps(&self, file: &str, environment: &str, commands: &[String]) {
+        for line in commands {
+            let said = self.sh(&format!("{environment}; set -e; {line}"));
+            assert!(said.status.success(), "{file}: {line}: {}", String::from_utf8_lossy(&said.stderr));
+            if line.contains("pip install") {
+                // What was installed is taut; what is under test is the command that was built last.
+                std::fs::remove_file(self.path("venv/bin/taut")).unwrap();
+                std::os::unix::fs::symlink(cargo_bin!("taut"), self.path("venv/bin/taut")).unwrap();
+            }
+        }
+    }
+}
+
+/// The commands of the workflows that the documentation hands out, as they stand, on a repository of our own. They get less time, by
+/// the variable that is theirs to set.
+#[test]
+fn the_workflows_parse_and_their_commands_run() {
+    let Some(folder) = checked_out() else { return };
+    // What anybody may write, and what another workflow here wrote.
+    let foreign = serde_json::json!([
+        { "id": 1, "user": { "login": "mallory" }, "body": "<!-- taut gate: latency, gate -->\n### gate" },
+        { "id": 2, "user": { "login": "github-actions[bot]" }, "body": "<!-- taut gate: nightly, gate -->\n### gate" },
+    ]);
+    folder.write("comments.json", &foreign.to_string());
     let environment = "export PATH=$PWD/venv/bin:$PWD/bin:$PATH BUILD='sh build.sh' RUN=./loop MAX_TIME=3 GITHUB_BASE_REF=main GITHUB_SHA=1 \
                        GITHUB_STEP_SUMMARY=summary.md GITHUB_REPOSITORY=me/robot NUMBER=3 CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main \
-                       CI_COMMIT_SHA=1; unset TAUT_SESSION";
+                       CI_COMMIT_SHA=1 GITHUB_WORKFLOW=latency GITHUB_JOB=gate; unset TAUT_SESSION";
     for file in ["github.yml", "gitlab.yml"] {
-        let text = std::fs::read_to_string(root.join("docs/ci").join(file)).unwrap();
-        let parsed = yaml_rust2::YamlLoader::load_from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
-        let mut commands = Vec::new();
-        collect(&parsed[0], &mut commands);
+        let (_, commands) = workflow(file);
         let is_gate =
             |line: &&String| ["taut gate --revisions", "taut gate --b"].iter().any(|gate| line.contains(gate));
         assert_eq!(commands.iter().filter(is_gate).count(), 2, "{file}");
-        for line in commands {
-            let said = folder.sh(&format!("{environment}; set -e; {line}"));
-            assert!(said.status.success(), "{file}: {line}: {}", String::from_utf8_lossy(&said.stderr));
-            if line.starts_with("pip ") {
-                // What was installed is taut; what is under test is the command that was built last.
-                std::fs::remove_file(folder.path("venv/bin/taut")).unwrap();
-                std::os::unix::fs::symlink(cargo_bin!("taut"), folder.path("venv/bin/taut")).unwrap();
-            }
-        }
+        folder.steps(file, environment, &commands);
         for made in ["gate.md", "gate.json", "gate.xml", "gate.html", "history.html"] {
             assert!(!folder.read(made).is_empty(), "{file}: {made}");
             std::fs::remove_file(folder.path(made)).unwrap();
@@ -737,25 +816,47 @@ fn the_workflows_parse_and_their_commands_run() {
         std::fs::remove_dir_all(folder.path(".taut-history")).unwrap();
     }
     assert!(folder.read("summary.md").starts_with("<!-- taut gate -->\n### gate\n"));
-    assert!(
-        folder.read("gh.log").contains("pr comment 3 --body-file gate.md"),
-        "another workflow's comment is not ours"
-    );
-    // The second time there is one of ours.
-    folder.write("gate.md", &folder.read("summary.md"));
-    let ours = serde_json::json!([{ "id": 1, "body": "### other" }, { "id": 7, "body": folder.read("gate.md") }]);
-    folder.write("comments.json", &ours.to_string());
-    std::fs::remove_file(folder.path("gh.log")).unwrap();
-    let text = std::fs::read_to_string(root.join("docs/ci/github.yml")).unwrap();
-    let mut commands = Vec::new();
-    collect(&yaml_rust2::YamlLoader::load_from_str(&text).unwrap()[0], &mut commands);
-    let comment = commands.iter().find(|line| line.contains("gh api")).unwrap();
-    assert!(folder.sh(&format!("{environment}; {comment}")).status.success());
+    let comment = folder.read("comment.md");
+    assert!(comment.starts_with("<!-- taut gate: latency, gate -->\n### gate\n"), "{comment}");
     let said = folder.read("gh.log");
-    assert!(said.contains("PATCH repos/me/robot/issues/comments/7") && !said.contains("pr comment"), "{said}");
+    assert!(said.contains("pr comment 3 --body-file comment.md") && !said.contains("PATCH"), "{said}");
+    // The second time there is one of ours; another workflow leaves it alone.
+    folder.write("gate.md", &folder.read("summary.md"));
+    let mut all = foreign.as_array().unwrap().clone();
+    all.push(serde_json::json!({ "id": 7, "user": { "login": "github-actions[bot]" }, "body": comment }));
+    folder.write("comments.json", &Value::Array(all).to_string());
+    let (text, commands) = workflow("github.yml");
+    let step = commands.iter().find(|line| line.contains("gh api")).unwrap();
+    let said = |also: &str| {
+        std::fs::remove_file(folder.path("gh.log")).unwrap();
+        folder.steps("github.yml", &format!("{environment}; {also}"), std::slice::from_ref(step));
+        folder.read("gh.log")
+    };
+    let (again, other) = (said(":"), said("export GITHUB_WORKFLOW='latency of \"both\" arms'"));
+    assert!(again.contains("PATCH repos/me/robot/issues/comments/7") && !again.contains("pr comment"), "{again}");
+    assert!(other.contains("pr comment 3") && !other.contains("PATCH"), "{other}");
     // A token of a fork may only read.
     assert!(text.contains("github.event.pull_request.head.repo.full_name == github.repository"));
-    assert!(!text.contains("pip install taut") && !text.contains("--edit-last"));
+    assert!(!text.contains("--edit-last"));
+}
+
+/// Installs, builds and gates; of ROS 2 there is what the workflow calls. That a chain of real nodes is judged is tested in `ros2_live.rs`.
+#[test]
+fn the_workflow_for_ros_2_installs_builds_and_gates() {
+    let Some(folder) = checked_out() else { return };
+    let chain = "[[chain]]\nname = \"loop\"\npoints = [\"loop.read\", \"loop.planned\", \"loop.written\"]\n";
+    folder.write("taut.toml", &format!("{chain}[[chain.limit]]\nfigure = \"total.p50\"\nmax_ms = 60000\n"));
+    let environment = "export PATH=$PWD/venv/bin:$PWD/bin:$PATH RUN='./loop 20 20 1000000000' SETUP=install/setup.sh DURATION=1 MAX_TIME=600 \
+                       GITHUB_STEP_SUMMARY=summary.md; unset TAUT_SESSION";
+    let (text, commands) = workflow("ros2.yml");
+    assert_eq!(commands.len(), 4, "{text}");
+    let ours: Vec<String> = commands.iter().map(|line| line.replace("/opt/ros/jazzy/", "./ros/")).collect();
+    folder.steps("ros2.yml", environment, &ours);
+    assert!(folder.read("apt.log").contains("python3-pip"));
+    let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
+    assert_eq!(json["verdict"], "kept", "{json}");
+    assert!(folder.read("summary.md").contains("### limits") && !folder.read("gate.xml").is_empty());
+    assert!(std::fs::read_dir(folder.path("runs")).unwrap().count() > 0);
 }
 
 /// All command lines, in order.

@@ -181,6 +181,43 @@ fn a_channel_of_any_file_is_replayed_too() {
 }
 
 #[test]
+fn stamps_of_a_calendar_clock_are_replayed_to_the_nanosecond() {
+    const START_NS: i64 = 1_700_000_000_000_000_123;
+    const PERIOD_NS: i64 = 10_000_000;
+    let folder = Folder::new();
+    let mut writer = mcap::Writer::new(std::fs::File::create(folder.path("bag.mcap")).unwrap()).unwrap();
+    let schema = "int32 count\nbuiltin_interfaces/Time stamp\nfloat64 x\n================\nMSG: builtin_interfaces/Time\n\
+        int32 sec\nuint32 nanosec\n";
+    let schema = writer.add_schema("arm_msgs/msg/State", "ros2msg", schema.as_bytes()).unwrap();
+    let channel = writer.add_channel(schema, "/arm/state", "cdr", &Default::default()).unwrap();
+    for n in 0..1000_u32 {
+        let stamp_ns = START_NS + i64::from(n) * PERIOD_NS;
+        let mut data = vec![0, 1, 0, 0];
+        data.extend(((n % 256) as i32).to_le_bytes());
+        data.extend(((stamp_ns / 1_000_000_000) as i32).to_le_bytes());
+        data.extend(((stamp_ns % 1_000_000_000) as u32).to_le_bytes());
+        data.extend([0_u8; 4]);
+        // 1.5 m/s, over the limit.
+        data.extend((f64::from(n) * 15.0).to_le_bytes());
+        let log_time = 5_000_000_000 + u64::from(n) * PERIOD_NS as u64;
+        let header =
+            mcap::records::MessageHeader { channel_id: channel, sequence: n, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, &data).unwrap();
+    }
+    writer.finish().unwrap();
+    let mapped = "[stream]\ntopic = \"/arm/state\"\n[stream.fields]\nsequence = \"count\"\nsource_ns = \"stamp\"\nx_mm = \"x\"\n";
+    std::fs::write(folder.path("mapped.toml"), format!("{GUARD}{mapped}")).unwrap();
+    let json = folder.json(&["bag.mcap", "--guard", "mapped.toml", "--tune"], 1);
+    let why = json["tuned"]["evidence"]["source_error_ns"].as_str().unwrap();
+    assert!(why.contains("stamps are exactly T apart"), "{why}");
+    let why = json["tuned"]["evidence"]["period_ns"].as_str().unwrap();
+    assert!(why.starts_with("10.000 ms a count over 1000 frames, by the robot's stamps"), "{why}");
+    let frames = json["runs"][0]["trips"][0]["black_box"].as_array().unwrap();
+    let stamps: Vec<i64> = frames.iter().map(|frame| frame["source_ns"].as_i64().unwrap()).collect();
+    assert!(!stamps.is_empty() && stamps.iter().all(|ns| (ns - START_NS) % PERIOD_NS == 0), "{stamps:?}");
+}
+
+#[test]
 fn what_is_wrong_is_one_line_with_file_and_remedy() {
     let folder = Folder::new();
     record(&folder.path("run.mcap"), CLEAN, Motion::steady(0.5), 2);

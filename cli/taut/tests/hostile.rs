@@ -176,7 +176,7 @@ fn no_name_leaves_its_place_in_any_form_of_any_subject() {
         match form {
             "terminal" => terminal(&subject, &out),
             "markdown" => markdown(&subject, &out),
-            "html" => html(&subject, &out, if arguments[0] == "gate" { 0 } else { 1 }),
+            "html" => html(&subject, &out, if ["gate", "doctor"].contains(&arguments[0]) { 0 } else { 1 }),
             "json" => json(&subject, &out),
             "csv" => csv(&subject, &out),
             _ => xml(&subject, &out),
@@ -192,13 +192,13 @@ fn no_name_leaves_its_place_in_any_form_of_any_subject() {
         check(&["report", "a.mcap", "b.mcap"], form, true);
         check(&["explain", "a.mcap"], form, true);
     }
-    for form in ["terminal", "json", "junit", "markdown"] {
+    for form in ["terminal", "json", "html", "junit", "markdown"] {
         check(&["gate", "--limits", "--candidate", "a.mcap"], form, true);
     }
     for form in ["terminal", "json", "html", "junit", "markdown"] {
         check(&["gate", "--baseline", "a.mcap", "--candidate", "b.mcap"], form, true);
     }
-    for form in ["terminal", "json"] {
+    for form in ["terminal", "markdown", "json", "html"] {
         check(&["doctor"], form, false);
     }
     check(&["telemetry", "a.mcap"], "json", false);
@@ -289,11 +289,16 @@ fn no_value_of_a_machine_leaves_its_place() {
     };
     for trick in TRICKS.into_iter().chain(["\nreboot", "'\nreboot\n'", "$(reboot)`reboot`", "\u{2028}reboot"]) {
         folder.write("machine.txt", &written(trick));
-        for form in ["terminal", "json"] {
+        for form in ["terminal", "markdown", "json", "html"] {
             let (code, out, said) = folder.taut(&["doctor", "--machine", "machine.txt", "--format", form]);
             assert_eq!((code, said.as_str()), (Some(0), ""), "{trick:?}");
-            // Its paragraphs are wrapped, so that any word may begin a line.
-            if form == "json" { json("doctor", &out) } else { no_control("doctor", &out) }
+            match form {
+                // Its paragraphs are wrapped, so that any word may begin a line.
+                "terminal" => no_control("doctor", &out),
+                "markdown" => markdown("doctor", &out),
+                "html" => html("doctor", &out, 0),
+                _ => json("doctor", &out),
+            }
         }
         let (code, script, said) = folder.taut(&["doctor", "--machine", "machine.txt", "--fix"]);
         assert_eq!((code, said.as_str()), (Some(0), ""), "{trick:?}");

@@ -3,7 +3,7 @@
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use taut_clock::{ClockPair, Counter, Ticks};
-use taut_recording::{Ending, Info, Name, Record, StampBatch, Thread, Writer};
+use taut_recording::{Ending, Info, Name, Output, Record, StampBatch, Thread, Writer};
 
 fn taut(folder: &tempfile::TempDir, arguments: &[&str]) -> assert_cmd::Command {
     let mut command = assert_cmd::Command::new(cargo_bin!("taut"));
@@ -322,6 +322,38 @@ fn a_layout_of_a_bag_says_how_to_get_channels() {
     taut(&folder, &["telemetry", "with.mcap", "--layouts"]).assert().success();
     let layout = std::fs::read_to_string(folder.path().join("with.foxglove.json")).unwrap();
     assert!(layout.contains("/period/") && layout.contains(".duration_us"), "{layout}");
+}
+
+/// All that write a recording do it in the same way: beside its place, which is locked, and through links.
+#[test]
+fn a_recording_that_another_command_writes_is_left_to_it_and_a_link_stays_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("bag.mcap"), bag()).unwrap();
+    taut(&folder, &["import", "rosbag2", "bag.mcap", "-o", "run.mcap"]).assert().success();
+    std::os::unix::fs::symlink("out.mcap", path("link.mcap")).unwrap();
+    let commands =
+        [&["import", "rosbag2", "bag.mcap"][..], &["recover", "run.mcap"], &["export", "foxglove", "run.mcap"]];
+    let to = |command: &[&'static str], name: &'static str| taut(&folder, &[command, &["-o", name]].concat()).assert();
+    for command in commands {
+        to(command, "link.mcap").success();
+        assert!(path("link.mcap").is_symlink() && path("out.mcap").is_file(), "{command:?}");
+    }
+    let first = Output::open(&path("out.mcap")).unwrap();
+    std::fs::write(first.path(), "half").unwrap();
+    let whole = std::fs::read(path("out.mcap")).unwrap();
+    for command in commands {
+        for name in ["out.mcap", "link.mcap"] {
+            let said = format!("{name}: another command writes it; name another file with -o");
+            to(command, name).code(2).stderr(predicate::str::contains(said));
+            assert_eq!(std::fs::read(first.path()).unwrap(), b"half", "{command:?}");
+        }
+    }
+    drop(first);
+    assert_eq!(std::fs::read(path("out.mcap")).unwrap(), whole);
+    let mut left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["bag.mcap", "link.mcap", "out.mcap", "run.mcap"]);
 }
 
 #[test]

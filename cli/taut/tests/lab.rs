@@ -35,11 +35,29 @@ impl Folder {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
+    /// Runs the lab until one trial timed out, the one that is to: on a busy machine another one may have no CPU for so long.
+    fn with_one_timeout(&self) -> Value {
+        for _ in 0..10 {
+            let _ = std::fs::remove_dir_all(self.path("out"));
+            let _ = std::fs::remove_file(self.path("begun"));
+            let result = self.json(&["run", "lab.toml", "-o", "out", "--quiet"]);
+            if self.trials("out").iter().filter(|trial| trial["status"] == "timeout").count() == 1 {
+                return result;
+            }
+        }
+        panic!("in each of 10 runs other trials timed out");
+    }
+
     fn trials(&self, folder: &str) -> Vec<Value> {
         let text = self.read(&format!("{folder}/manifest.jsonl"));
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter(|line| line["record"] == "trial").collect()
     }
+}
+
+/// What a shell does until there is such a file.
+fn until_file(name: &str) -> String {
+    format!("while [ ! -e {name} ]; do sleep 0.05; done")
 }
 
 /// Every lab ends the processes that any dead lab left: none may start while a test looks at those of the lab it killed.
@@ -87,7 +105,7 @@ while True:
 const CLIENT: &str = r#"
 import json, os, socket, sys, time
 began = time.monotonic()
-with socket.create_connection(("127.0.0.1", int(open("port").read())), timeout=20) as c:
+with socket.create_connection(("127.0.0.1", int(open("port").read())), timeout=300) as c:
     c.sendall(b"hello"); assert c.recv(64) == b"hello"
 print("asked")
 print(json.dumps({"ask_ms": (time.monotonic() - began) * 1e3, "seed": int(os.environ["TAUT_LAB_SEED"])}))
@@ -107,7 +125,7 @@ ready = {{ stdout = "listening" }}
 cpus = "{cpu}"
 [trial]
 command = ["python3", "client.py"]
-timeout_s = 30
+timeout_s = 300
 report = "json"
 [metrics.ask_ms]
 unit = "ms"
@@ -205,7 +223,7 @@ report = "json"
 name = "none"
 "#,
     );
-    let result = folder.json(&["run", "lab.toml", "-o", "out", "--quiet"]);
+    let result = folder.with_one_timeout();
     let trials = folder.trials("out");
     let ends: Vec<(&str, &str)> =
         trials.iter().map(|t| (t["status"].as_str().unwrap(), t["reason"].as_str().unwrap_or(""))).collect();
@@ -254,7 +272,7 @@ fn a_thread_that_leaves_its_cpus_makes_the_trial_invalid() {
     folder.write(
         "lab.toml",
         &format!(
-            "trials = 1\nisolation = \"affinity\"\nwatch = \"proc\"\n[trial]\ncommand = [\"python3\", \"trial.py\"]\ntimeout_s = 20\n\
+            "trials = 1\nisolation = \"affinity\"\nwatch = \"proc\"\n[trial]\ncommand = [\"python3\", \"trial.py\"]\ntimeout_s = 300\n\
              cpus = \"{cpu}\"\n[[scenario]]\nname = \"none\"\n"
         ),
     );
@@ -292,7 +310,7 @@ if sys.argv[2] == "away":
     let lab = |how: &str| {
         format!(
             "trials = 1\nisolation = \"affinity\"\n[trial]\ncommand = [\"python3\", \"trial.py\", \"{cpu}\", \"{how}\"]\n\
-             timeout_s = 20\ncpus = \"{cpu}\"\n[[scenario]]\nname = \"none\"\n"
+             timeout_s = 300\ncpus = \"{cpu}\"\n[[scenario]]\nname = \"none\"\n"
         )
     };
     folder.write("lab.toml", &lab("away"));
@@ -333,7 +351,7 @@ fn stress_ng_makes_a_load_where_it_is_installed() {
     let _labs = among_others();
     folder.write(
         "lab.toml",
-        "trials = 1\nsettle_s = 0.3\n[trial]\ncommand = \"sleep 0.5\"\ntimeout_s = 20\n[[scenario]]\nname = \"cpu\"\n\
+        "trials = 1\nsettle_s = 0.3\n[trial]\ncommand = \"sleep 0.5\"\ntimeout_s = 300\n[[scenario]]\nname = \"cpu\"\n\
          load = [{ kind = \"cpu\", workers = 1, percent = 10, method = \"stress-ng matrixprod\" }]\n",
     );
     let bin = folder.path("bin");
@@ -381,11 +399,13 @@ fn every_load_proves_that_it_was_there() {
         .enumerate()
         .map(|(at, load)| format!("[[scenario]]\nname = \"s{at}\"\nload = [{load}]\n"))
         .collect();
+    // One load ends in the middle of a trial, which waits for that.
+    let (load, trial) = (until_file("begun"), "test $TAUT_LAB_SCENARIO = ends && touch begun && sleep 1000; sleep 1.5");
     folder.write(
         "lab.toml",
         &format!(
-            "trials = 1\nsettle_s = 0.2\n[trial]\ncommand = \"sleep 1.5\"\ntimeout_s = 30\n{scenarios}\
-             [[scenario]]\nname = \"ends\"\nload = [{{ kind = \"command\", command = \"sleep 0.8; echo bye\" }}]\n\
+            "trials = 1\nsettle_s = 0.2\n[trial]\ncommand = \"{trial}\"\ntimeout_s = 300\n{scenarios}\
+             [[scenario]]\nname = \"ends\"\nload = [{{ kind = \"command\", command = \"{load}; rm begun; echo bye\" }}]\n\
              [[scenario]]\nname = \"unreachable\"\nload = [{{ kind = \"forks\", workers = 1, rate_hz = 1e7 }}]\n"
         ),
     );
@@ -413,7 +433,7 @@ fn workers_of_loads_are_named_apart_from_taut() {
 trials = 1
 [trial]
 command = "cat /proc/$(pgrep -P $PPID -f [l]oad-worker)/task/*/comm"
-timeout_s = 30
+timeout_s = 300
 [[scenario]]
 name = "busy"
 load = [{ kind = "memory", workers = 2 }]
@@ -543,42 +563,49 @@ fn shared_memory_of_a_killed_lab_goes_with_the_next_one() {
     let _labs = alone();
     let name = |what: &str| format!("/dev/shm/{what}-of-test-{}", std::process::id());
     let names = [name("mapped"), name("late")];
-    // The second is made in the middle of a trial.
+    // The second is made in the middle of a trial, which begins then.
     folder.write(
         "system.py",
         &format!(
             r#"
-import mmap, time
+import mmap, os, time
 def make(path):
     with open(path, "wb+") as file:
         file.truncate(4096)
         return mmap.mmap(file.fileno(), 4096)
 mapped = make("{}")
 print("up", flush=True)
-time.sleep(0.5)
+while not os.path.exists("begun"):
+    time.sleep(0.01)
 late = make("{}")
-time.sleep(0.5)
 open("made", "w").close()
 time.sleep(1000)
 "#,
             names[0], names[1]
         ),
     );
-    let lab = |seconds: u32| {
+    let lab = |then: &str| {
         format!(
             "trials = 1\n[[process]]\nname = \"system\"\ncommand = [\"python3\", \"system.py\"]\nready = {{ stdout = \"up\" }}\n\
-             [trial]\ncommand = \"sleep {seconds}\"\ntimeout_s = 2000\n[[scenario]]\nname = \"none\"\n"
+             [trial]\ncommand = \"touch begun; {then}\"\ntimeout_s = 2000\n[[scenario]]\nname = \"none\"\n"
         )
     };
-    folder.write("lab.toml", &lab(1000));
+    folder.write("lab.toml", &lab("sleep 1000"));
     let mut command = folder.command(&["run", "lab.toml", "-o", "out"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until("the shared memory", || folder.path("made").exists());
-    kill_with_its_keeper(&mut child, &mark(folder.0.path()));
+    let mark = mark(folder.0.path());
+    until("the lab's note of it", || {
+        let noted = folder.read(&format!("taut-lab-{mark}/mapped"));
+        names.iter().all(|name| noted.contains(name.as_str()))
+    });
+    kill_with_its_keeper(&mut child, &mark);
     assert!(names.iter().all(|name| Path::new(name).exists()), "nobody was there to remove it");
-    let _ = std::fs::remove_file(folder.path("made"));
+    for name in ["begun", "made"] {
+        std::fs::remove_file(folder.path(name)).unwrap();
+    }
 
-    folder.write("lab.toml", &lab(2));
+    folder.write("lab.toml", &lab(&until_file("made")));
     let again = folder.taut(&["run", "lab.toml", "-o", "again"]).success().get_output().clone();
     let said = String::from_utf8(again.stderr).unwrap();
     for name in &names {
@@ -661,7 +688,7 @@ fn a_run_that_did_not_start_is_run_and_resumed() {
     let lab = |command: &str| {
         format!(
             "trials = 1\n[[process]]\nname = \"p\"\ncommand = \"{command}\"\nready = {{ stdout = \"up\" }}\n[trial]\n\
-             command = \"true\"\ntimeout_s = 20\n[[scenario]]\nname = \"none\"\n"
+             command = \"true\"\ntimeout_s = 300\n[[scenario]]\nname = \"none\"\n"
         )
     };
     for next in [&["run", "lab.toml"][..], &["run", "lab.toml", "--resume"]] {
@@ -711,7 +738,7 @@ command = ["sh", "system.sh"]
 ready = { stdout = "up" }
 [trial]
 command = "sleep 0.3"
-timeout_s = 20
+timeout_s = 300
 [[scenario]]
 name = "none"
 environment = { TAUT_LAB_WHERE = "none" }
@@ -769,7 +796,7 @@ fn a_limit_on_a_metric_decides_success_and_its_number_is_shown() {
 trials = 5
 [trial]
 command = """echo "{\\"t\\": $TAUT_LAB_TRIAL}" """
-timeout_s = 20
+timeout_s = 300
 report = "json"
 [metrics.t]
 unit = "ms"
@@ -812,7 +839,7 @@ fn a_trial_that_is_the_whole_system_is_held_by_its_limits() {
         "lab.toml",
         &format!(
             "trials = 1\n[trial]\ncommand = \"timeout 1 sh -c 'while :; do :; done'; grep Cpus_allowed_list /proc/self/status\"\n\
-             timeout_s = 20\n[[scenario]]\nname = \"quota\"\nsystem_quota = 0.2\nsystem_cpus = \"{cpu}\"\n"
+             timeout_s = 300\n[[scenario]]\nname = \"quota\"\nsystem_quota = 0.2\nsystem_cpus = \"{cpu}\"\n"
         ),
     );
     let output = folder.taut(&["run", "lab.toml", "-o", "out"]).get_output().clone();
@@ -874,7 +901,7 @@ trials = 1
 settle_s = 0
 [trial]
 command = "test $(($(ls /proc/$(pgrep -P $PPID -f [l]oad-worker)/task | wc -l) - 1)) -le 12"
-timeout_s = 30
+timeout_s = 300
 [[scenario]]
 name = "sleepers"
 load = [{ kind = "timers", workers = 1 }]
@@ -914,7 +941,7 @@ fn a_search_that_cannot_make_its_load_says_what_to_ask_for() {
     let _labs = among_others();
     folder.write(
         "lab.toml",
-        "trials = 1\nsettle_s = 0\napplied = 0.3\n[trial]\ncommand = \"true\"\ntimeout_s = 20\n[[scenario]]\nname = \"storm\"\n\
+        "trials = 1\nsettle_s = 0\napplied = 0.3\n[trial]\ncommand = \"true\"\ntimeout_s = 300\n[[scenario]]\nname = \"storm\"\n\
          load = [{ kind = \"forks\", workers = 1, rate_hz = 1 }]\n[break]\nscenario = \"storm\"\nvary = \"rate_hz\"\n\
          from = 40\nto = 1e7\nsuccess = 0.5\n",
     );
@@ -940,7 +967,7 @@ trials = 2
 settle_s = 0
 [trial]
 command = "echo \"{\\\"depth\\\": ${DEPTH:-0}}\""
-timeout_s = 20
+timeout_s = 300
 report = "json"
 [metrics.depth]
 [[scenario]]
@@ -999,7 +1026,7 @@ command = "echo up; while :; do :; done"
 ready = { stdout = "up" }
 [trial]
 command = "sleep 1"
-timeout_s = 20
+timeout_s = 300
 [[scenario]]
 name = "none"
 [[scenario]]
@@ -1054,7 +1081,7 @@ command = ["python3", "server.py"]
 ready = {{ tcp = "127.0.0.1:{port}" }}
 [trial]
 command = ["python3", "client.py"]
-timeout_s = 30
+timeout_s = 300
 report = "json"
 [metrics.ask_ms]
 [[scenario]]
@@ -1112,7 +1139,7 @@ about = "T1 how long it takes"
 name = "none"
 "#,
     );
-    let found = folder.json(&["run", "lab.toml", "-o", "out"]);
+    let found = folder.with_one_timeout();
     let trials = folder.trials("out");
     let ends: Vec<&str> = trials.iter().map(|trial| trial["status"].as_str().unwrap()).collect();
     assert_eq!(ends, ["success", "invalid", "timeout", "success", "success", "success"]);
@@ -1132,31 +1159,36 @@ fn metrics_come_out_of_what_the_system_stamps() {
         "robot.c",
         r#"
 #include "taut.h"
+#include <fcntl.h>
 int main(int argc, char **argv) {
   puts("up"); fflush(stdout);
-  for (uint64_t id = 1;; id++) {
+  for (uint64_t id = 1; argc == 1 || id <= 50; id++) {
     TAUT_STAMP("robot.read", id);
     usleep(argc > 1 ? 3000 : 2000);
     TAUT_STAMP("robot.written", id);
+    if (argc == 1 && id % 50 == 0) close(creat("fifty", 0600));
   }
 }
 "#,
     );
+    // 50 messages at least.
+    let wait = until_file("fifty");
+    let fifty = format!("rm -f fifty; {wait}; rm fifty; {wait}");
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let mut gcc = Command::new("gcc");
     gcc.args(["-std=c11", "-O2", "-pthread", "robot.c", "-o", "robot", "-I"]).arg(include);
     assert!(gcc.current_dir(folder.0.path()).status().unwrap().success());
     folder.write(
         "lab.toml",
-        r#"
+        &r#"
 trials = 1
 [[process]]
 name = "robot"
 command = ["./robot"]
 ready = { stdout = "up" }
 [trial]
-command = "sleep 0.6"
-timeout_s = 20
+command = "FIFTY"
+timeout_s = 300
 report = "stamps"
 tier = "stamps"
 [metrics.work_us]
@@ -1168,7 +1200,8 @@ stamps = { points = ["robot.read", "robot.written"], figure = "messages" }
 stamps = { points = ["robot.read", "robot.nowhere"] }
 [[scenario]]
 name = "none"
-"#,
+"#
+        .replace("FIFTY", &fifty),
     );
     folder.taut(&["run", "lab.toml", "-o", "out"]).success();
     let trial = &folder.trials("out")[0];
@@ -1189,9 +1222,7 @@ name = "none"
     // Where the trial is the whole system it is recorded as a command.
     let text = folder.read("lab.toml");
     let (head, tail) = (text.find("[[process]]").unwrap(), text.find("[trial]").unwrap());
-    let text = (text[..head].to_owned() + &text[tail..])
-        .replace("sleep 0.6", "timeout 0.6 ./robot x; true")
-        .replace("p50", "max");
+    let text = (text[..head].to_owned() + &text[tail..]).replace(&fifty, "./robot x").replace("p50", "max");
     folder.write("lab.toml", &text);
     folder.taut(&["run", "lab.toml", "-o", "whole"]).success();
     let trial = &folder.trials("whole")[0];
@@ -1204,6 +1235,90 @@ name = "none"
     assert_eq!(trial["status"], "failed", "{trial:#}");
     let reason = trial["reason"].as_str().unwrap();
     assert!(reason.starts_with("work_us of ") && reason.ends_with(" is above 2000, its limit"), "{reason}");
+}
+
+/// Stamps a message each 2 ms, and many at once where a file asks for it, or an argument.
+const HASTY: &str = r#"
+#include "taut.h"
+#include <stdio.h>
+#include <unistd.h>
+static uint64_t id;
+static void work(long messages) {
+  while (messages--) {
+    id++;
+    TAUT_STAMP("robot.read", id);
+    TAUT_STAMP("robot.written", id);
+  }
+}
+int main(int argc, char **argv) {
+  (void)argv;
+  puts("up"); fflush(stdout);
+  if (argc > 1) { work(200000); return 0; }
+  for (;; usleep(2000)) {
+    work(1);
+    if (access("hasty", F_OK) == 0) { work(200000); unlink("hasty"); }
+  }
+}
+"#;
+
+/// Kills the recorder of the first trial: like this shell it is a child of the lab.
+const KILL: &str = r#"
+[ -e killed ] && exit 0
+touch killed
+for it in /proc/[0-9]*; do
+  grep -q "^PPid:.$PPID$" $it/status && tr '\0' ' ' < $it/cmdline | grep -q ' record ' && kill -9 ${it#/proc/}
+done 2> /dev/null
+exit 0
+"#;
+
+#[test]
+fn a_trial_whose_stamps_are_not_whole_is_no_success() {
+    const SMALL_RINGS: &str = "environment = { TAUT_RING_RECORDS = \"64\" }\n";
+    const ROBOT: &str = "[[process]]\nname = \"robot\"\ncommand = [\"./robot\"]\nready = { stdout = \"up\" }\n";
+    let folder = Folder::new();
+    let _labs = among_others();
+    folder.write("robot.c", HASTY);
+    folder.write("kill.sh", KILL);
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=gnu11", "-O2", "-pthread", "robot.c", "-o", "robot", "-I"]).arg(include);
+    assert!(gcc.current_dir(folder.0.path()).status().unwrap().success());
+    let ran = |name: &str, trials: u32, system: &str, command: &str| {
+        let rest = "report = \"stamps\"\ntier = \"stamps\"\n[metrics.messages]\n\
+                    stamps = { points = [\"robot.read\", \"robot.written\"], figure = \"messages\" }\n\
+                    [[scenario]]\nname = \"none\"\n";
+        folder.write("lab.toml", &format!("trials = {trials}\n{system}[trial]\ncommand = {command}\n{rest}"));
+        folder.taut(&["run", "lab.toml", "-o", name]).success();
+        folder.trials(name)
+    };
+    let reason = |trial: &Value| trial["reason"].as_str().unwrap().to_owned();
+
+    let trials = ran("killed_recorder", 5, ROBOT, "[\"sh\", \"kill.sh\"]\ntimeout_s = 20");
+    let ends: Vec<&str> = trials.iter().map(|trial| trial["status"].as_str().unwrap()).collect();
+    assert_eq!(ends, ["invalid", "success", "success", "success", "success", "success"], "{trials:#?}");
+    assert!(reason(&trials[0]).starts_with("the recorder ended with signal 9"), "{}", reason(&trials[0]));
+    assert_eq!(trials[0]["index"], trials[1]["index"], "the next one is in its place");
+    assert!(trials[0]["metrics"].get("messages").is_none(), "{:#}", trials[0]);
+
+    // Most stamps are lost: that is no success. A command that fails has failed all the same.
+    let hasty = "touch hasty; while [ -e hasty ]; do sleep 0.01; done";
+    let system = format!("{SMALL_RINGS}{ROBOT}");
+    let trials = ran("lost", 1, &system, &format!("\"{hasty}\"\ntimeout_s = 20"));
+    assert_eq!(trials[0]["status"], "invalid", "{:#}", trials[0]);
+    assert!(reason(&trials[0]).contains(" stamps were lost"), "{}", reason(&trials[0]));
+    assert!(trials[0]["metrics"].get("messages").is_none(), "{:#}", trials[0]);
+    let trials = ran("failed", 1, &system, &format!("\"{hasty}; exit 3\"\ntimeout_s = 20"));
+    assert_eq!(trials[0]["status"], "failed", "{:#}", trials[0]);
+
+    // The same where the trial is the whole system, whose recorder runs it.
+    let trials = ran("whole", 1, SMALL_RINGS, "[\"./robot\", \"1\"]\ntimeout_s = 20");
+    assert_eq!(trials[0]["status"], "invalid", "{:#}", trials[0]);
+    assert!(reason(&trials[0]).contains(" stamps were lost"), "{}", reason(&trials[0]));
+    let trials = ran("killed_whole", 1, "", "\"kill -9 $PPID\"\ntimeout_s = 20");
+    assert_eq!(trials[0]["status"], "invalid", "{:#}", trials[0]);
+    // The lab ends what hangs, and its recorder with it.
+    let trials = ran("hangs", 1, "", "\"sleep 1000\"\ntimeout_s = 1");
+    assert_eq!(trials[0]["status"], "timeout", "{:#}", trials[0]);
 }
 
 #[test]
@@ -1232,7 +1347,7 @@ fn rounds_run_on_other_hosts_and_those_of_a_lost_one_elsewhere() {
     folder.write(
         "lab.toml",
         &format!(
-            "trials = 3\nfiles = [\"data\"]\n{}{}[trial]\ncommand = [\"sh\", \"there.sh\"]\ntimeout_s = 20\nreport = \"json\"\n\
+            "trials = 3\nfiles = [\"data\"]\n{}{}[trial]\ncommand = [\"sh\", \"there.sh\"]\ntimeout_s = 300\nreport = \"json\"\n\
              [metrics.here]\n[[scenario]]\nname = \"none\"\n[[scenario]]\nname = \"again\"\n",
             host("arm", sshd.1),
             host("gone", 1)

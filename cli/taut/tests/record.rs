@@ -1,9 +1,14 @@
 //! `taut record` and `taut recover` as processes, around real commands.
 
 use std::{
-    os::unix::{
-        fs::{DirBuilderExt, PermissionsExt},
-        process::CommandExt,
+    fs::File,
+    io::Read,
+    os::{
+        fd::{AsRawFd, FromRawFd},
+        unix::{
+            fs::{DirBuilderExt, PermissionsExt},
+            process::CommandExt,
+        },
     },
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -12,6 +17,7 @@ use std::{
 
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
+use taut_recording::{LostWhat, Record};
 use taut_skip::{Need, skip};
 
 /// A folder with a C program that stamps: the producer people copy, against the one consumer.
@@ -60,6 +66,17 @@ impl Bench {
         let mut command = assert_cmd::Command::new(cargo_bin!("taut"));
         command.args(arguments).current_dir(self.folder.path()).env_remove("TAUT_SESSION");
         command
+    }
+
+    /// What a file tells of losses: its notes, and of each loss what was lost, how much, and whether that is an estimate.
+    fn lost(&self, name: &str) -> (Vec<String>, Vec<(LostWhat, u64, bool)>) {
+        let mut lost = Vec::new();
+        let contents = taut_recording::read(&std::fs::read(self.path(name)).unwrap(), &mut |record| {
+            if let Record::Lost(told) = record {
+                lost.push((told.what, told.count, told.is_estimate));
+            }
+        });
+        (contents.unwrap().ending.expect("an ending").notes, lost)
     }
 
     fn report(&self, name: &str) -> serde_json::Value {
@@ -185,11 +202,195 @@ fn a_process_that_may_not_enter_the_session_is_named() {
     let drop = "import os; os.setgid(65534); os.setuid(65534); os.execv('./robot', ['./robot', '5000', '1000'])";
     let taut = bench.taut(&["record", "-q", "-o", "run.mcap", "--", "python3", "-c", drop]).output().unwrap();
     let said = String::from_utf8_lossy(&taut.stderr);
-    assert!(taut.status.success() && said.contains("runs as user 65534, who may not enter"), "{said}");
-    // The file says so, too.
-    let bytes = std::fs::read(bench.path("run.mcap")).unwrap();
-    let notes = taut_recording::read(&bytes, &mut |_| {}).unwrap().ending.unwrap().notes;
+    assert_eq!(taut.status.code(), Some(5), "{said}");
+    assert!(said.contains("runs as user 65534, who may not enter"), "{said}");
+    // The file says so, too: what it lost, and that nobody knows how much.
+    let (notes, lost) = bench.lost("run.mcap");
     assert!(notes.iter().any(|note| note.contains("runs as user 65534")), "{notes:?}");
+    assert!(lost.contains(&(LostWhat::Stamps, 1, true)), "{lost:?}");
+    // One that is not told of the session has nothing to lose.
+    let drop = "import os, time; os.setgid(65534); os.setuid(65534); time.sleep(2)";
+    let words = ["record", "-q", "--tier", "stamps", "--", "env", "-u", "TAUT_SESSION", "python3", "-c", drop];
+    let taut = bench.taut(&words).output().unwrap();
+    assert_eq!(taut.status.code(), Some(0), "{}", String::from_utf8_lossy(&taut.stderr));
+}
+
+/// Files of the session of whose content nothing is recorded: of another taut's protocol, cut, or no such files at all.
+#[test]
+fn a_ring_that_is_refused_is_a_loss() {
+    let bench = Bench::new();
+    // Where no file that is half written has the name.
+    let put = |bytes: &str, name: &str| {
+        format!(
+            r#"(printf '{bytes}'; head -c 8000 /dev/zero) > "$TAUT_SESSION/.new"; mv "$TAUT_SESSION/.new" "$TAUT_SESSION/{name}""#
+        )
+    };
+    for (bytes, name, what, why) in [
+        (
+            r"TAUTRING\003",
+            "7-0.taut",
+            LostWhat::Stamps,
+            "7-0.taut: protocol version 3, this taut knows 1 and 2; its stamps are",
+        ),
+        (r"TAUTTELE\002", "7-0.telemetry", LostWhat::Telemetry, "7-0.telemetry: telemetry protocol version 2"),
+        (r"TAUTROSO\002", "7-0.ros", LostWhat::RosEvents, "7-0.ros: version 2 of ROS 2 objects"),
+    ] {
+        let script = format!("{}; exec ./robot 300", put(bytes, name));
+        let words =
+            ["record", "-q", "--tier", "stamps", "--session", name, "-o", "run.mcap", "--", "sh", "-c", &script];
+        let taut = bench.taut(&words).output().unwrap();
+        let said = String::from_utf8_lossy(&taut.stderr);
+        assert_eq!(taut.status.code(), Some(5), "{said}");
+        assert!(said.contains(why) && said.contains(" LOST"), "{said}");
+        let (notes, lost) = bench.lost("run.mcap");
+        assert!(notes.len() == 1 && notes[0].contains(why), "{notes:?}");
+        assert_eq!(lost, [(what, 1, true)]);
+        // The others of the session are recorded.
+        assert_eq!(bench.report("run.mcap")["recording"]["stamps"], 300 * 3 + 200);
+    }
+    assert_eq!(bench.report("run.mcap")["recording"]["lost_ros_events_is_estimate"], true);
+    let script = format!("{}; exec ./robot 10", put(r"TAUTRING\003", "7-0.taut"));
+    bench.taut(&["record", "--ignore-loss", "--", "sh", "-c", &script]).assert().code(0);
+}
+
+/// As `RemoveIPC=yes` of systemd does it when the user's last session ends.
+#[test]
+fn a_session_that_is_removed_is_a_loss() {
+    let bench = Bench::new();
+    let script = r#"rm -r "$TAUT_SESSION"; exec ./robot 100"#;
+    let words = ["record", "-q", "--tier", "stamps", "--session", "s", "-o", "run.mcap", "--", "sh", "-c", script];
+    let taut = bench.taut(&words).output().unwrap();
+    let said = String::from_utf8_lossy(&taut.stderr);
+    assert_eq!(taut.status.code(), Some(5), "{said}");
+    let (notes, lost) = bench.lost("run.mcap");
+    assert!(notes.len() == 1 && notes[0].contains("is gone: what starts now is not recorded"), "{notes:?}");
+    assert_eq!(lost, [(LostWhat::Stamps, 1, true)]);
+}
+
+#[test]
+fn a_session_without_room_for_a_ring_is_a_loss() {
+    let bench = Bench::new();
+    let session = bench.path("session");
+    std::fs::create_dir(&session).unwrap();
+    let options = ["-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs"];
+    let mounted = Command::new("mount").args(options).arg(&session).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        return skip(Need::Mount, "needs the right to mount a tmpfs");
+    }
+    let words = ["record", "-q", "--tier", "stamps", "--session", "session", "-o", "run.mcap", "--", "./robot", "100"];
+    let taut = bench.taut(&words).output().unwrap();
+    Command::new("umount").arg(&session).status().unwrap();
+    let said = String::from_utf8_lossy(&taut.stderr);
+    assert_eq!(taut.status.code(), Some(5), "{said}");
+    let (notes, lost) = bench.lost("run.mcap");
+    assert!(notes.len() == 1 && notes[0].contains("its file system is full"), "{notes:?}");
+    assert_eq!(lost, [(LostWhat::Stamps, 1, true)]);
+}
+
+#[test]
+fn what_is_said_beyond_the_most_warnings_is_counted() {
+    let bench = Bench::new();
+    let script = r#"for n in $(seq 150); do echo x > "$TAUT_SESSION/$n-0.taut"; done"#;
+    let words = ["record", "-q", "--tier", "stamps", "--session", "s", "-o", "run.mcap", "--", "sh", "-c", script];
+    let taut = bench.taut(&words).output().unwrap();
+    let said = String::from_utf8_lossy(&taut.stderr);
+    assert_eq!(taut.status.code(), Some(5), "{said}");
+    assert!(said.contains("50 further warnings are not kept"), "{said}");
+    let (notes, lost) = bench.lost("run.mcap");
+    assert_eq!((notes.len(), lost.len()), (101, 150));
+    assert!(notes[100].contains("50 further warnings are not kept"), "{notes:?}");
+}
+
+/// As many channels as `argv[1]` says, with five values each. Where the file "wait" is it stays, once the file "ready" is there.
+const CHANNELS: &str = r#"
+#include "taut.h"
+#include <fcntl.h>
+typedef struct { double position; } joint_t;
+TAUT_DESCRIBE(joint_t, TAUT_FIELD(position, "rad"));
+int main(int argc, char **argv) {
+  const joint_t joint = {1.5};
+  char name[16];
+  alarm(900);
+  for (int n = 0; n < atoi(argv[1]); n++) {
+    snprintf(name, sizeof name, "joint %d", n);
+    taut_telemetry_t *log = TAUT_TELEMETRY(name, joint_t, 10);
+    for (int i = 0; i < 5; i++) TAUT_WRITE(log, &joint);
+  }
+  close(creat("ready", 0600));
+  while (argc > 1 && !access("wait", F_OK)) usleep(10000);
+  return 0;
+}
+"#;
+
+/// There are more channels than descriptors: those of a process that ended are taken up one after the other, and what could not be
+/// taken up is lost and said so.
+#[test]
+fn few_descriptors_lose_no_telemetry_in_silence() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("channels.c"), CHANNELS).unwrap();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-pthread", "channels.c", "-o", "channels", "-I"]).arg(include).current_dir(bench.folder.path());
+    assert!(gcc.status().unwrap().success());
+    let record = |script: &str| {
+        let taut = cargo_bin!("taut").display().to_string();
+        let line = format!("ulimit -n 32; exec {taut} record -q --tier stamps -o run.mcap -- sh -c '{script}'");
+        let output = Command::new("sh").args(["-c", &line]).current_dir(bench.folder.path()).output().unwrap();
+        let mut ending = None;
+        if let Ok(bytes) = std::fs::read(bench.path("run.mcap")) {
+            ending = taut_recording::read(&bytes, &mut |_| {}).unwrap().ending;
+        }
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), ending.expect("an ending"))
+    };
+    let (code, said, ending) = record("./channels 60");
+    assert_eq!((code, ending.telemetry, ending.lost_telemetry), (Some(0), 60 * 5, 0), "{said}");
+    std::fs::write(bench.path("wait"), "").unwrap();
+    std::fs::remove_file(bench.path("ready")).unwrap();
+    let (code, said, ending) = record("./channels 60 & until test -e ready; do sleep 0.01; done");
+    std::fs::remove_file(bench.path("wait")).unwrap();
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.contains("telemetry messages LOST") && ending.lost_telemetry > 0, "{said}");
+    let missing = |note: &&String| note.contains(".telemetry: ") && note.ends_with("its telemetry is not recorded");
+    let missing = ending.notes.iter().filter(missing).count() as u64;
+    assert_eq!((missing, ending.telemetry), (ending.lost_telemetry, (60 - missing) * 5), "one for each file");
+}
+
+/// Ctrl-S, or a connection that hangs: the terminal takes nothing from the recorder, whatever that has to say.
+#[test]
+fn a_terminal_that_is_stopped_does_not_stop_the_recorder() {
+    let bench = Bench::new();
+    let (mut master, mut slave) = (0, 0);
+    let none = std::ptr::null_mut();
+    // SAFETY: both are written to; a name and settings of the terminal are not asked for.
+    let opened = unsafe { libc::openpty(&mut master, &mut slave, none, std::ptr::null(), std::ptr::null()) };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both were opened just now, and are owned by nothing else.
+    let (mut master, slave) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(slave)) };
+    // SAFETY: acts on our own terminal.
+    assert_eq!(unsafe { libc::tcflow(slave.as_raw_fd(), libc::TCOOFF) }, 0);
+    let mut command = Command::new(cargo_bin!("taut"));
+    command.args(["record", "--tier", "stamps", "-o", "run.mcap", "--", "./robot", "2000", "1000"]);
+    command.current_dir(bench.folder.path()).env_remove("TAUT_SESSION").env("TERM", "xterm").stdin(Stdio::null());
+    let mut recorder = command.stdout(Stdio::null()).stderr(slave.try_clone().unwrap()).spawn().unwrap();
+    drop(command);
+    let ending = || {
+        let bytes = std::fs::read(bench.path("run.mcap")).unwrap_or_default();
+        taut_recording::read(&bytes, &mut |_| {}).ok().and_then(|contents| contents.ending)
+    };
+    wait_until("the end of the recording", || ending().is_some());
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::tcflow(slave.as_raw_fd(), libc::TCOON) }, 0);
+    drop(slave);
+    let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
+    // The end of the terminal is an error of its other end.
+    while let Ok(read) = master.read(&mut bytes) {
+        said.extend_from_slice(&bytes[..read]);
+    }
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert_eq!(recorder.wait().unwrap().code(), Some(0), "{said}");
+    assert!(said.contains("taut: recording process") && said.contains("next: taut report run.mcap"), "{said}");
+    let robot_stamps: u64 = (1..=2000).map(|id| if id % 3 == 0 { 3 } else { 4 }).sum();
+    assert_eq!(ending().map(|ending| (ending.stamps, ending.lost_stamps)), Some((robot_stamps, 0)));
 }
 
 #[test]
@@ -662,4 +863,28 @@ fn a_process_without_a_session_is_said_to_give_kernel_events_only() {
     assert_eq!(kernel.status.code(), Some(0), "{said}");
     assert!(said.contains("loops and wake chains are found from kernel events alone"), "{said}");
     assert!(said.contains("started without TAUT_SESSION") && said.contains("next: taut report"), "{said}");
+    let (notes, lost) = bench.lost("run.mcap");
+    let note = format!("process {pid} was started without TAUT_SESSION, so its stamps are not recorded");
+    assert!(notes.contains(&note) && lost.iter().all(|(what, ..)| *what != LostWhat::Stamps), "{notes:?} {lost:?}");
+}
+
+/// It may stamp, and all of that is lost: also where nothing is said at the start.
+#[test]
+fn a_session_that_cannot_be_opened_is_a_loss() {
+    let bench = Bench::new();
+    let mut program = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = program.id().to_string();
+    let words = ["record", "-q", "-o", "run.mcap", "--duration", "0.2", "--session", "no/such", "--pid", &pid];
+    let taut = bench.taut(&words).output().unwrap();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let said = String::from_utf8_lossy(&taut.stderr);
+    if said.contains("there is nothing to record") {
+        return skip(Need::Perf, "no kernel events here");
+    }
+    assert_eq!(taut.status.code(), Some(5), "{said}");
+    assert!(said.contains("has a session that cannot be read"), "{said}");
+    let (notes, lost) = bench.lost("run.mcap");
+    assert!(notes.iter().any(|note| note.contains("has a session that cannot be read")), "{notes:?}");
+    assert!(lost.contains(&(LostWhat::Stamps, 1, true)), "{lost:?}");
 }

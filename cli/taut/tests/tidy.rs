@@ -238,6 +238,49 @@ fn links_in_documents_lead_somewhere() {
     }
 }
 
+/// Of PyPI's name `taut` nobody here has charge: what it brings one day may be anybody's.
+#[test]
+fn nothing_sends_anybody_to_the_name_taut_on_pypi() {
+    let listed = Command::new("git").args(["ls-files"]).current_dir(root()).output().unwrap();
+    let mut seen = 0;
+    for name in String::from_utf8(listed.stdout).unwrap().lines() {
+        // A file that is no text, or gone.
+        let Ok(text) = std::fs::read_to_string(root().join(name)) else { continue };
+        for (number, line) in (1..).zip(text.lines()) {
+            seen += usize::from(line.contains("pip install"));
+            assert!(!asks_pypi(line), "{name}:{number}: {line}: of the wheel, as 'taut-….whl[demo]'");
+        }
+    }
+    assert!(seen > 20, "{seen} lines with pip");
+}
+
+/// Whether one of the words behind `pip install` is the bare name, with an extra or without.
+fn asks_pypi(line: &str) -> bool {
+    // Split, so that this file does not find itself.
+    let install = ["pip", " install "].concat();
+    let is_bare = |word: &str| {
+        let word = word.trim_start_matches(['"', '\'', '`', '\\']);
+        let rest = word.strip_prefix("taut").unwrap_or("-");
+        !rest.starts_with(|c: char| c.is_alphanumeric() || "-_./*".contains(c))
+    };
+    let words = |rest: &str| {
+        rest.split([';', '&', '|', '#', ')', '`']).next().is_some_and(|words| words.split_whitespace().any(is_bare))
+    };
+    line.split(&install).skip(1).any(words)
+}
+
+#[test]
+fn the_bare_name_is_found_in_each_form() {
+    let line = |rest: &str| ["pip", " install ", rest].concat();
+    for bare in ["taut", "'taut[plot]'", "\"taut[demo]\"", "-U taut", "taut)", "taut==1", "numpy taut`"] {
+        assert!(asks_pypi(&line(bare)), "{bare}");
+    }
+    for other in ["taut-*.whl", "'taut-….whl[demo]'", "ci/taut-*.whl", "numpy; taut demo", "\"$(ls taut-*.whl)[plot]\""]
+    {
+        assert!(!asks_pypi(&line(other)), "{other}");
+    }
+}
+
 /// What links name a page's headings by, as GitHub makes it and `mkdocs.yml` does, too.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut is_code = false;

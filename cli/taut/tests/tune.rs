@@ -3,62 +3,18 @@
 use std::{
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
 };
 
-use assert_cmd::cargo::cargo_bin;
 use serde_json::{Value, json};
 use taut_skip::{Need, skip};
 
 mod folder;
+mod loop_program;
 use folder::{Folder, until};
-
-/// A loop of 500 Hz that sleeps relative to its due time. With "brittle" it fails where its timer slack is 1 ns, with "rude" when it is stopped.
-const LOOP: &str = r#"
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
-#include <unistd.h>
-#include "taut.h"
-static void fail(int signal) { _exit(signal); }
-int main(int argc, char **argv) {
-  if (argc > 1 && strcmp(argv[1], "rude") == 0) signal(SIGTERM, fail), signal(SIGINT, fail);
-  if (argc > 1 && strcmp(argv[1], "brittle") == 0 && prctl(PR_GET_TIMERSLACK) == 1) return 9;
-  FILE *pid = fopen("pid", "w");
-  fprintf(pid, "%d\n", getpid());
-  fclose(pid);
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  for (uint64_t id = 1;; id++) {
-    t.tv_nsec += 2000000;
-    if (t.tv_nsec >= 1000000000) t.tv_nsec -= 1000000000, t.tv_sec++;
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
-    TAUT_STAMP_AT("loop.due", id, (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
-    TAUT_STAMP("loop.done", id);
-  }
-}
-"#;
+use loop_program::said;
 
 impl Folder {
-    fn build(&self) {
-        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include").canonicalize().unwrap();
-        self.write("loop.c", LOOP);
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-std=gnu11", "-O1", "-pthread", "-I"]).arg(include).args(["loop.c", "-o", "loop"]);
-        assert!(gcc.current_dir(self.0.path()).status().unwrap().success());
-    }
-
-    /// With a place of its own for journals.
-    fn taut(&self, arguments: &[&str]) -> Command {
-        let runtime = self.path("runtime");
-        std::fs::create_dir_all(&runtime).unwrap();
-        let mut command = Command::new(cargo_bin!("taut"));
-        command.args(arguments).current_dir(self.0.path()).env("XDG_RUNTIME_DIR", runtime).env_remove("TAUT_SESSION");
-        command
-    }
-
     /// From a shell whose timer slack is 3 ms, which programs inherit: the tail has that cause.
     fn slack(&self, arguments: &[&str]) -> Command {
         let mut command = self.taut(arguments);
@@ -71,15 +27,6 @@ impl Folder {
         }
         command
     }
-
-    fn journals(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.path("runtime/taut-tune")).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect()
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn nice(pid: u32) -> i64 {
@@ -274,62 +221,6 @@ fn an_interrupt_ends_the_trial_and_says_what_is_known() {
         let pid = folder.read("pid");
         assert!(!Path::new("/proc").join(pid.trim()).exists(), "{pid} goes on");
         assert!(folder.journals().is_empty());
-    }
-}
-
-fn cpus(pid: u32) -> String {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
-}
-
-/// A program with a real-time priority, which must not outlive a test that fails.
-struct Hog(std::process::Child);
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The sample of what `bench/tune/run --kills` does fifty times.
-#[test]
-fn a_tuner_that_is_killed_while_a_competitor_is_moved_leaves_it_where_it_was() {
-    let folder = Folder::new();
-    folder.build();
-    let all = cpus(std::process::id());
-    let last = all.rsplit(['-', ',']).next().unwrap();
-    if all == last {
-        return skip(Need::Settings, "a competitor on one of several CPUs needs a second CPU");
-    }
-    // Above every ordinary thread of its CPU, half of the time: it is what the loop waits for.
-    let busy = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; sleep 0.02; done";
-    let hog = ["-f", "80", "taskset", "-c", last, "sh", "-c", busy];
-    let mut hog = Hog(Command::new("chrt").args(hog).stderr(Stdio::null()).spawn().unwrap());
-    let comm = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    until("the competitor", || comm(hog.0.id()) == "sh\n" || hog.0.try_wait().unwrap().is_some());
-    if hog.0.try_wait().unwrap().is_some() {
-        return skip(Need::Settings, "a competitor on one of several CPUs needs a real-time policy");
-    }
-    let options = ["--remedy", "move-others", "--allow-changes", "--duration", "700ms", "--max-time", "10m"];
-    let command = ["--", "taskset", "-c", last, "./loop", "sound"];
-    let mut tune = folder.taut(&[&["tune", "--quiet"][..], &options, &command].concat());
-    let mut tune = tune.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut ended = None;
-    until("the competitor's change", || {
-        ended = tune.try_wait().unwrap();
-        ended.is_some() || cpus(hog.0.id()) != last
-    });
-    tune.kill().unwrap();
-    let output = tune.wait_with_output().unwrap();
-    if ended.is_none() {
-        until("the restored competitor", || cpus(hog.0.id()) == last && folder.journals().is_empty());
-    }
-    if let Some(status) = ended {
-        // Without kernel events nobody knows who takes the CPU; without CAP_SYS_NICE nobody may move it; on a busy machine others take it, too.
-        let result = String::from_utf8_lossy(&output.stdout);
-        assert!(status.code() == Some(3) || !result.contains(" sh/"), "{result}{}", said(&output));
-        skip(Need::Perf, said(&output));
     }
 }
 

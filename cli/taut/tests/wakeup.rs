@@ -52,6 +52,33 @@ fn every_cycle_is_in_one_series_and_the_log_has_every_wake() {
 }
 
 #[test]
+fn logs_of_hdrhistograms_own_writers_are_read_as_import_reads_them() {
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../trace/taut-import/tests/data/hdrhistogram");
+    // Totals and maxima of the first three are published: see trace/taut-import/tests/hdrhistogram.rs. The doubles' maximum is 48919.99….
+    for (name, tags, wakeups, max_ns) in [
+        ("jHiccup-2.0.1.logV0.hlog", 1, 61_256, 1_569_718_271),
+        ("jHiccup-2.0.6.logV1.hlog", 1, 65_964, 1_888_485_375),
+        ("jHiccup-2.0.7S.logV2.hlog", 1, 48_761, 1_796_210_687),
+        ("doubles.hlog", 3, 36_000, 48_919),
+    ] {
+        let read = json(&logs, &format!("wakeup --read {name}"));
+        let variant = &read["variants"][0];
+        let all = &variant["all"]["wakeups"];
+        assert_eq!((n(&all["n"]), n(&all["max_ns"])), (wakeups, max_ns), "{name}");
+        assert_eq!(variant["cpus"].as_array().map(Vec::len), Some(tags), "{name}");
+    }
+    // A time that no clock shows ends nothing.
+    let folder = tempfile::tempdir().unwrap();
+    let far = std::fs::read_to_string(logs.join("jHiccup-2.0.7S.logV2.hlog")).unwrap();
+    std::fs::write(folder.path().join("far.hlog"), far.replace("\n0.127,", "\n18446744073709551615.9,")).unwrap();
+    assert_eq!(n(&json(folder.path(), "wakeup --read far.hlog")["variants"][0]["all"]["wakeups"]["n"]), 48_761);
+    // The second of these has each interval twice: without a tag, and with tag A.
+    let read = json(&logs, "wakeup --read jHiccup-2.0.7S.logV2.hlog tagged-Log.logV2.hlog");
+    assert_eq!(read["variants"].as_array().map(Vec::len), Some(2));
+    assert_eq!(n(&read["variants"][1]["all"]["wakeups"]["n"]), 32_290);
+}
+
+#[test]
 fn ways_stand_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let found = json(
@@ -91,7 +118,7 @@ fn refusals_name_the_value_and_the_remedy() {
         ("wakeup --vary colour=red", "dma-latency"),
         ("wakeup --dma-latency 20", "up to 1s, such as 0 or 20us"),
         ("wakeup --vary dma-latency=none,20", "up to 1s, such as 0 or 20us"),
-        ("wakeup --read no.hlog", "no.hlog"),
+        ("wakeup --read no.hlog", "no.hlog: line 1 is neither a comment nor an interval"),
         ("wakeup --read absent.hlog", "absent.hlog"),
         ("wakeup --duration 1s --hlog -", "name a file"),
         ("wakeup --pair --cpus any", "two CPUs"),
@@ -169,9 +196,9 @@ fn part_ns(part: &Value) -> u64 {
 #[test]
 fn a_probe_beside_a_program_is_told_from_it() {
     let folder = tempfile::tempdir().unwrap();
-    let output = taut(folder.path(), "record --wakeup -o run.mcap -- false");
+    let output = taut(folder.path(), "record --wakeup --tier stamps -o run.mcap -- false");
     assert_eq!(output.status.code(), Some(1), "the program's own code is passed on");
-    let output = taut(folder.path(), "record --wakeup -o run.mcap -- sleep 0.5");
+    let output = taut(folder.path(), "record --wakeup --tier stamps -o run.mcap -- sleep 0.5");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json(folder.path(), "report run.mcap");
     assert_eq!(report["chains"][0]["name"], "probe.due → probe.woke");

@@ -90,7 +90,7 @@ pub(crate) fn of_recording(
     }
     if totals.lost_telemetry > 0 {
         notes.push(format!(
-            "{} telemetry messages were lost because the recorder could not keep up; gaps in their sequence numbers show where",
+            "{} telemetry messages were lost: their ring was full, or could not be had or read; gaps in their sequence numbers show where",
             totals.lost_telemetry
         ));
     }
@@ -104,10 +104,7 @@ pub(crate) fn of_recording(
         ));
     }
     if totals.clock_error_ns.is_none() {
-        notes.push(
-            "the stamps' counter has fewer than two calibrations, so durations are in ticks of that counter taken as ns"
-                .to_owned(),
-        );
+        notes.push("a counter has fewer than two calibrations, so its stamps have no time and are missing".to_owned());
     }
     if ending.is_none() {
         notes.push("the recorder was killed: this is what it had written until then".to_owned());

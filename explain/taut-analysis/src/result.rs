@@ -15,6 +15,9 @@ use crate::{
     telemetry::Telemetry,
 };
 
+/// Of its stamps, and of its kernel events, the share that a recording may lack where a verdict rests on them.
+pub const LOST_MAX: f64 = 0.001;
+
 /// Everything found in one recording.
 #[derive(Clone, Debug, Default)]
 pub struct Analysis {
@@ -54,7 +57,9 @@ impl Analysis {
     /// Whether anything was lost, when recording or by damage to the file: then it is not all that happened.
     pub fn has_loss(&self) -> bool {
         let totals = &self.totals;
-        let lost = [totals.lost_stamps, totals.lost_ros_events, totals.lost_kernel_events, totals.lost_telemetry];
+        let samples = self.profile.as_ref().map_or(0, |profile| profile.lost);
+        let lost =
+            [totals.lost_stamps, totals.lost_ros_events, totals.lost_kernel_events, totals.lost_telemetry, samples];
         !self.damage.is_empty() || lost.iter().any(|count| *count > 0)
     }
 }

@@ -164,6 +164,8 @@ enum Waker {
     Nobody,
     /// The event that would say it is missing.
     Lost,
+    /// No wake is seen in this recording.
+    Unseen,
 }
 
 /// A stretch of one thread's timeline, or a wait for the GIL that spans several of its segments.
@@ -697,8 +699,10 @@ impl Walker<'_> {
         if let Some(pieces) = self.timed(tid, timeline, kind, at, from, to, hop) {
             return Wait::Is(pieces);
         }
-        if let Waker::Lost = waker {
-            return Wait::Is(vec![self.lost(from, to, tid)]);
+        match waker {
+            Waker::Lost => return Wait::Is(vec![self.lost(from, to, tid)]),
+            Waker::Unseen => return self.is(Cause::Unknown, String::new(), tid, from, to, 0, hop),
+            Waker::Thread(_) | Waker::Nobody => {}
         }
         // Sleeps and time-outs arm a timer: it is missing.
         let is_timed =
@@ -748,7 +752,8 @@ impl Walker<'_> {
         match *waker {
             Waker::Thread(other) if self.objects.is_recorded(other) && other != tid => return Wait::For(other),
             Waker::Lost => return Wait::Is(vec![self.lost(from, to, tid)]),
-            _ => {}
+            Waker::Unseen => return self.is(Cause::Unknown, String::new(), tid, from, to, 0, hop),
+            Waker::Thread(_) | Waker::Nobody => {}
         }
         let detail = call.map_or(String::new(), |call| call.id.name());
         self.is(Cause::Disk, detail, tid, from, to, 0, hop)
@@ -817,7 +822,7 @@ impl Walker<'_> {
     fn waker(&self, timeline: &Timeline, at: usize) -> Waker {
         let Some(wake) = timeline.segments.get(at + 1) else { return Waker::Nobody };
         if wake.state != ThreadState::Woken {
-            return Waker::Lost;
+            return if self.timelines.saw_wakes { Waker::Lost } else { Waker::Unseen };
         }
         if wake.other == 0 || wake.flags & HARD_IRQ != 0 {
             return Waker::Nobody;

@@ -425,6 +425,16 @@ fn a_sleep_whose_wake_is_missing_is_unknown() {
     assert_eq!(scene.path()[2], is(109, Cause::Unknown, ""));
 }
 
+/// Without privileges the kernel says when a thread runs, and neither who woke it nor in which call it waited. None of that was lost.
+#[test]
+fn a_wait_in_a_recording_without_wakes_is_unknown_and_nothing_of_it_was_lost() {
+    let mut scene = alone();
+    scene.switch(0, 200, 10, S, 0).switch(0, 500, 0, R, 10).switch(0, 2000, 10, S, 0);
+    assert_eq!(scene.path(), [is(100, Cause::Cpu, ""), is(300, Cause::Unknown, ""), is(500, Cause::Cpu, "")]);
+    let remedies = scene.explained().recommendations.iter().map(|r| format!("{r:?}")).collect::<String>();
+    assert!(!remedies.contains("is missing from this recording"), "{remedies}");
+}
+
 #[test]
 fn a_thread_that_never_leaves_an_event_is_not_visible() {
     let mut scene = alone();

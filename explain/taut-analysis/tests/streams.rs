@@ -215,6 +215,8 @@ fn stamps_of_a_counter_that_was_compared_once_have_no_time_and_are_said() {
         let ending = Ending { end_monotonic_ns: 3_600_000_000_000, ..Ending::default() };
         let analysis = analyzer.finish(Info::default(), Some(ending), Vec::new(), 0).unwrap();
         let chain = &analysis.chains[0];
+        let notes = analysis.notes.join("\n");
+        assert_eq!(notes.contains("its stamps have no time and are missing"), !analysis.damage.is_empty(), "{notes}");
         ((chain.messages, chain.end_to_end.distribution.max_ns), analysis.damage)
     };
     assert_eq!(analyse(2, Counter::Tsc), ((20, Some(1000)), vec![]));

@@ -27,6 +27,8 @@ pub struct Timelines {
     pub saw_calls: bool,
     /// Whether it sees the timers that sleeps and time-outs arm.
     pub saw_timers: bool,
+    /// Whether it sees wakes: without privileges only switches are seen.
+    pub saw_wakes: bool,
     /// Threads that were switched to or woken, and of which the kernel recorded nothing else.
     pub invisible: Vec<i32>,
     /// Switches that the kernel did not record, and that follow from later events.
@@ -185,6 +187,8 @@ impl Timelines {
         self.held_back = self.held_back();
         self.saw_calls = self.threads.values().any(|thread| !thread.calls.is_empty());
         self.saw_timers = self.threads.values().any(|thread| !thread.timers.is_empty());
+        let is_wake = |segment: &Segment| segment.state == ThreadState::Woken;
+        self.saw_wakes = self.threads.values().any(|thread| thread.segments.iter().any(is_wake));
     }
 
     /// Takes what the missing events would have said out of the timelines.

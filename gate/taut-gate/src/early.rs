@@ -1,12 +1,13 @@
 //! Runs that end too early without an error: a program that hangs until the end of `--duration`, or that returns 0
 //! before its work is done. Each trial is compared with the baseline's.
 
-use crate::{Failure, Trial, Void};
+use crate::{Error, Failure, Trial, Void};
 
 /// Fewer trials do not show how far runs differ.
 const FEWEST: usize = 5;
-/// A stall of the machine may cost the last messages of a sound run: so long, or this share of the run, is no hang.
-const STALL_S: f64 = 0.25;
+/// A stall of the machine may cost the last messages of a sound run: so long, or this share of the run, is no hang. In a trial that is not
+/// much longer a hang cannot be seen.
+pub const STALL_S: f64 = 0.25;
 const SHARE: f64 = 0.2;
 /// A silence is no end until it is so many times the longest one that the baseline's runs go on after: programs pause at random, too.
 const SILENCES: f64 = 3.0;
@@ -19,10 +20,47 @@ const MESSAGES: f64 = 10.0;
 /// In a run of given length, be it by its own clock, a loop that the machine slows down makes fewer messages; such a share fewer no machine explains.
 const TIMED_SHARE: f64 = 0.8;
 
-/// Marks as failed the trials that ended too early, of both sides.
-pub(crate) fn mark(pairs: &mut [(Trial, Trial)]) {
-    let Some(usual) = Usual::of(pairs.iter().map(|(a, _)| a)) else { return };
-    pairs.iter_mut().flat_map(|(a, b)| [a, b]).for_each(|trial| usual.mark(trial));
+/// Runs of a side that may all end before the chain does. Where more do, and none gets there, it is another chain.
+const SHORT_MOST: usize = 2;
+
+/// Marks as failed the trials that ended too early, of both sides, and as void those that are too short to tell.
+///
+/// # Errors
+/// The trials are not of one chain.
+pub(crate) fn mark(pairs: &mut [(Trial, Trial)]) -> Result<(), Error> {
+    mark_unfinished(pairs)?;
+    if let Some(usual) = Usual::of(pairs.iter().map(|(a, _)| a)) {
+        pairs.iter_mut().flat_map(|(a, b)| [a, b]).for_each(|trial| usual.mark(trial));
+    }
+    Ok(())
+}
+
+/// A trial whose messages pass other points than those of most ended before they got further, or met a point that is rarely passed.
+fn mark_unfinished(pairs: &mut [(Trial, Trial)]) -> Result<(), Error> {
+    let has_chain = |trial: &&Trial| !trial.points.is_empty() && trial.failure().is_none();
+    let all = || pairs.iter().flat_map(|(a, b)| [a, b]).filter(has_chain);
+    let like = |one: &Trial| all().filter(|other| other.points == one.points).count();
+    // The first of those that most are like; of as many, of those with more points.
+    let Some(whole) = all().rev().max_by_key(|trial| (like(trial), trial.points.len())).cloned() else { return Ok(()) };
+    let differs = |trial: &&Trial| trial.points != whole.points;
+    let of = |side: fn(&(Trial, Trial)) -> &Trial| pairs.iter().map(side).filter(has_chain);
+    for side in [(|pair| &pair.0) as fn(&(Trial, Trial)) -> &Trial, |pair| &pair.1] {
+        let may_be_cut = |trial: &Trial| trial.is_part_of(&whole) || whole.is_part_of(trial);
+        let Some(other) = of(side).find(differs).filter(|_| of(side).all(|trial| differs(&trial))) else { continue };
+        if of(side).count() > SHORT_MOST || !of(side).all(may_be_cut) {
+            return Err(Error::OtherChain {
+                a: whole.name.clone(),
+                b: other.name.clone(),
+                a_points: whole.points.join(" → "),
+                b_points: other.points.join(" → "),
+            });
+        }
+    }
+    let trials = pairs.iter_mut().flat_map(|(a, b)| [a, b]).filter(|trial| !trial.points.is_empty());
+    for trial in trials.filter(|trial| trial.points != whole.points) {
+        trial.void.get_or_insert(Void::Unfinished);
+    }
+    Ok(())
 }
 
 /// The same of one side, each chain against its own trials.
@@ -33,7 +71,9 @@ pub(crate) fn marked(trials: &[Trial]) -> Vec<Trial> {
     chains.dedup();
     for chain in chains {
         let Some(usual) = Usual::of(trials.iter().filter(|trial| trial.chain == chain)) else { continue };
-        trials.iter_mut().filter(|trial| trial.chain == chain).for_each(|trial| usual.mark(trial));
+        // A run that did not get to the end of a chain has none.
+        let of_it = trials.iter_mut().filter(|trial| trial.chain == chain || trial.chain.is_empty());
+        of_it.for_each(|trial| usual.mark(trial));
     }
     trials
 }
@@ -42,8 +82,9 @@ pub(crate) fn marked(trials: &[Trial]) -> Vec<Trial> {
 /// most half of a trial.
 pub(crate) fn hidden(pairs: &[(Trial, Trial)]) -> Option<(f64, f64)> {
     let usual = Usual::of(pairs.iter().map(|(a, _)| a)).filter(|usual| usual.is_timed)?;
-    // One that hangs at its very start has too few messages.
-    let hidden_s = usual.slack_s.min(TIMED_SHARE * usual.last_s);
+    // One that hangs at its very start has too few messages, if it is long enough to tell.
+    let by_count_s = if usual.active_s > STALL_S { TIMED_SHARE * usual.last_s } else { usual.last_s };
+    let hidden_s = usual.slack_s.min(by_count_s);
     (hidden_s > HIDDEN * usual.last_s).then_some((hidden_s, usual.last_s))
 }
 
@@ -60,6 +101,8 @@ struct Usual {
     active_s: f64,
     messages: f64,
     messages_spread: f64,
+    /// Most end when they are asked to, and are not killed.
+    end_when_asked: bool,
 }
 
 impl Usual {
@@ -90,17 +133,21 @@ impl Usual {
             messages,
             active_s: spread(|trial| trial.active_s).0,
             messages_spread,
+            end_when_asked: 2 * alike.iter().filter(|trial| trial.is_killed).count() < alike.len(),
         })
     }
 
     fn mark(&self, trial: &mut Trial) {
-        if let (None, Some(how)) = (&trial.void, self.too_early(trial)) {
+        if let (None | Some(Void::Unfinished), Some(how)) = (&trial.void, self.too_early(trial)) {
             trial.void = Some(Void::Failed { failure: Failure { how, said: Vec::new() } });
         }
     }
 
     fn too_early(&self, trial: &Trial) -> Option<String> {
         let is_stopped = trial.is_stopped?;
+        if trial.is_killed && self.end_when_asked {
+            return Some("did not end when it was asked to (SIGTERM), and was killed".into());
+        }
         // A recording that was meant to be shorter, or a program that takes long to end, is no hang.
         let is_quiet = !is_stopped || trial.duration_s - trial.last_s > self.quiet_s + self.slack_s;
         if self.is_timed && is_quiet && self.last_s - trial.last_s > self.slack_s {
@@ -109,7 +156,9 @@ impl Usual {
         }
         let of_its_length = if self.is_timed { (trial.duration_s / self.duration_s.max(1e-9)).min(1.0) } else { 1.0 };
         let expected = self.messages * of_its_length;
-        let is_comparable = (self.is_timed || !is_stopped) && trial.dropped < 1.0;
+        // A stall may cost a trial that is no longer than it all of its messages.
+        let is_long = if self.is_timed { self.active_s > STALL_S } else { !is_stopped };
+        let is_comparable = is_long && trial.dropped < 1.0;
         let messages = begun(trial);
         // One that takes as long as the others was ended by a clock, and not when its work was done.
         let is_short = trial.active_s < (1.0 - SHARE) * self.active_s;
@@ -151,7 +200,7 @@ mod tests {
     fn how(baseline: impl Fn(usize) -> Trial, candidate: Trial) -> Option<String> {
         let mut pairs: Vec<(Trial, Trial)> = (0..8).map(|at| (baseline(at), baseline(at + 1))).collect();
         pairs[4].1 = candidate;
-        mark(&mut pairs);
+        mark(&mut pairs).unwrap();
         let sound = pairs.iter().enumerate().all(|(at, (a, b))| a.void.is_none() && (at == 4 || b.void.is_none()));
         assert!(sound, "another run is marked");
         pairs[4].1.failure().map(|failure| failure.how.clone())
@@ -273,7 +322,7 @@ mod tests {
             let mut pairs = Vec::new();
             (0..40).for_each(|_| {
                 pairs.push((trial(), trial()));
-                mark(&mut pairs);
+                mark(&mut pairs).unwrap();
             });
             crate::Failures::of(pairs.iter()).is_worse
         };
@@ -298,10 +347,56 @@ mod tests {
         assert_eq!(hidden(&pairs(0.5)[..4]), None, "of few nothing is known");
     }
 
+    /// A trial of the chain a → b → c, of which no message got beyond so many points.
+    fn as_far_as(points: usize, trial: Trial) -> Trial {
+        let points: Vec<String> = ["a", "b", "c"][..points].iter().map(|point| (*point).to_owned()).collect();
+        let void = points.is_empty().then_some(Void::Unfinished);
+        Trial { points, void, ..trial }
+    }
+
+    #[test]
+    fn a_short_run_that_does_not_get_to_the_chains_end_says_nothing_and_a_longer_one_hangs() {
+        let how = |length_s: f64, points: usize| {
+            let whole = |_| as_far_as(3, timed(0.05 + length_s, 0.1 + length_s, (100.0 * length_s) as u64));
+            let cut = as_far_as(points, timed(0.0, 0.1 + length_s, 0));
+            let mut pairs: Vec<(Trial, Trial)> = (0..8).map(|at| (whole(at), whole(at))).collect();
+            pairs[0].1 = cut.clone();
+            let mut as_the_first = vec![(whole(0), cut)];
+            mark(&mut as_the_first).unwrap();
+            assert_eq!(as_the_first[0].1.void, Some(Void::Unfinished), "of one pair nothing more is known");
+            mark(&mut pairs).unwrap();
+            assert!(pairs.iter().skip(1).all(|(a, b)| a.void.is_none() && b.void.is_none()));
+            pairs[0].1.void.clone().unwrap()
+        };
+        for points in [0, 2] {
+            assert_eq!(how(0.15, points), Void::Unfinished, "{points} points");
+            assert!(matches!(how(0.8, points), Void::Failed { .. }), "{points} points");
+        }
+    }
+
+    #[test]
+    fn a_candidate_that_never_gets_to_the_chains_end_has_another_chain() {
+        let whole = as_far_as(3, timed(0.8, 0.85, 350));
+        let pair = (whole.clone(), as_far_as(2, timed(0.8, 0.85, 350)));
+        mark(&mut [pair.clone(), pair.clone()]).unwrap();
+        let error = mark(&mut [pair.clone(), pair.clone(), pair]).unwrap_err().to_string();
+        assert!(error.contains("has the chain a → b") && error.contains("has a → b → c"), "{error}");
+        let renamed = Trial { points: vec!["a".into(), "d".into()], ..whole.clone() };
+        assert!(mark(&mut [(whole, renamed)]).is_err());
+    }
+
+    #[test]
+    fn a_run_that_has_to_be_killed_has_failed_where_most_of_the_baselines_end_when_asked() {
+        let killed = || Trial { is_killed: true, ..timed(0.8, 5.9, 350) };
+        let asked = |_| timed(0.8, 0.85, 350);
+        assert_eq!(how(asked, killed()).unwrap(), "did not end when it was asked to (SIGTERM), and was killed");
+        assert_eq!(how(|_| killed(), killed()), None, "a program that ignores it");
+    }
+
     #[test]
     fn few_trials_and_old_files_say_nothing() {
         let mut few: Vec<(Trial, Trial)> = (0..4).map(|_| (timed(0.8, 0.85, 350), timed(0.3, 0.85, 9))).collect();
-        mark(&mut few);
+        mark(&mut few).unwrap();
         assert!(few.iter().all(|(_, b)| b.void.is_none()));
         let old = |_| Trial { is_stopped: None, ..timed(0.8, 0.85, 350) };
         assert_eq!(how(old, timed(0.3, 0.85, 9)), None);

@@ -20,14 +20,14 @@ pub enum Error {
         /// Name of the recording.
         recording: String,
     },
-    /// A and B are not the same chain.
+    /// Two trials are not of the same chain.
     #[error(
         "{b} has the chain {b_points}, {a} has {a_points}: declare in taut.toml a [[chain]] whose points both pass"
     )]
     OtherChain {
-        /// Name of the baseline's recording.
+        /// Name of one recording.
         a: String,
-        /// Name of the candidate's.
+        /// Name of the other.
         b: String,
         /// Its points.
         a_points: String,

@@ -48,10 +48,19 @@ impl Failures {
     /// Of all runs of each side, be they more than make pairs.
     pub(crate) fn of_sides<'a>(a: impl Iterator<Item = &'a Trial>, b: impl Iterator<Item = &'a Trial>) -> Failures {
         let (a, b) = (SideFailures::of(a), SideFailures::of(b));
-        let p_worse = p_more(&a, &b);
+        let p_worse = p_more((a.runs, a.failed), (b.runs, b.failed));
         // A program that fails now and then is a defect, however few runs show it: chance is asked only where A fails as well.
         let is_worse = b.failed > 0 && (a.failed == 0 || p_worse <= ALPHA);
         Failures { a, b, p_worse, is_worse }
+    }
+
+    /// Whether provably more runs of B than of A say nothing, for another reason than that they failed.
+    pub(crate) fn void_more<'a>(pairs: impl Iterator<Item = &'a (Trial, Trial)> + Clone) -> bool {
+        let of = |side: fn(&(Trial, Trial)) -> &Trial| {
+            let is_void = |trial: &&Trial| trial.void.is_some() && trial.failure().is_none();
+            (pairs.clone().count(), pairs.clone().map(side).filter(is_void).count())
+        };
+        p_more(of(|(a, _)| a), of(|(_, b)| b)) <= ALPHA
     }
 
     /// Whether further runs would not change it.
@@ -81,10 +90,11 @@ impl SideFailures {
     }
 }
 
-fn p_more(a: &SideFailures, b: &SideFailures) -> f64 {
-    let (runs, failed) = ((a.runs + b.runs) as u64, (a.failed + b.failed) as u64);
-    match Hypergeometric::new(runs, failed, b.runs as u64) {
-        Ok(of_b) if b.failed > 0 => of_b.sf(b.failed as u64 - 1),
+/// Chance of as many of B's runs, where so many of A's runs and of B's met something.
+fn p_more(a: (usize, usize), b: (usize, usize)) -> f64 {
+    let (runs, met) = ((a.0 + b.0) as u64, (a.1 + b.1) as u64);
+    match Hypergeometric::new(runs, met, b.0 as u64) {
+        Ok(of_b) if b.1 > 0 => of_b.sf(b.1 as u64 - 1),
         _ => 1.0,
     }
 }

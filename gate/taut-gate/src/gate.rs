@@ -62,9 +62,12 @@ pub struct Gated {
 
 impl Gated {
     /// Counts the failures of all stored trials. The gate looks at no more pairs than it needs for the times, and a run behind them may have failed.
-    pub fn count_failures(&mut self, a: &[Trial], b: &[Trial]) {
+    ///
+    /// # Errors
+    /// The trials are not of one chain.
+    pub fn count_failures(&mut self, a: &[Trial], b: &[Trial]) -> Result<(), Error> {
         let mut pairs: Vec<(Trial, Trial)> = a.iter().cloned().zip(b.iter().cloned()).collect();
-        early::mark(&mut pairs);
+        early::mark(&mut pairs)?;
         let behind = pairs.len();
         let of_a = pairs.iter().map(|(a, _)| a).chain(&a[behind..]);
         let of_b = pairs.iter().map(|(_, b)| b).chain(&b[behind..]);
@@ -72,6 +75,7 @@ impl Gated {
         if self.outcome.failures.is_worse {
             self.outcome.verdict = Verdict::Worse;
         }
+        Ok(())
     }
 }
 
@@ -104,7 +108,7 @@ pub fn gate<E: From<Error>>(
     // Few fresh pairs are no measure of their own.
     let accusing = pairs.len();
     pairs.append(&mut fresh);
-    early::mark(&mut pairs);
+    early::mark(&mut pairs)?;
     fresh = pairs.split_off(accusing);
     let outcome = outcome(settings, judged, &subjects, silent, &pairs, &fresh);
     Ok(Gated { outcome, pairs, fresh })
@@ -142,11 +146,8 @@ fn looks<E: From<Error>>(
                 is_out = true;
                 break;
             };
-            let first = pairs.iter().flat_map(|(a, b): &(Trial, Trial)| [a, b]).find(|trial| trial.was_read());
-            first.map_or(Ok(()), |first| first.same_chain(&a).and_then(|()| first.same_chain(&b)))?;
-            a.same_chain(&b)?;
             pairs.push((a, b));
-            early::mark(pairs);
+            early::mark(pairs)?;
             if Failures::of(pairs.iter()).is_clear() {
                 is_out = true;
                 break;
@@ -306,7 +307,7 @@ fn outcome(
     let failed = failures.is_worse.then_some(Verdict::Worse);
     let verdict = match Verdict::gravest(left) {
         // What got worse together with the machine is not held against the program, and is no sign that nothing changed.
-        Some(Verdict::NoRelevantDifference | Verdict::Better) if ballots.iter().any(|ballot| ballot.excused) => {
+        Some(Verdict::NoRelevantDifference | Verdict::Better) if ballots.iter().chain(&startup).any(|one| one.excused) => {
             Verdict::NotEnoughEvidence { more_pairs: None }
         }
         Some(verdict) => verdict,
@@ -314,6 +315,14 @@ fn outcome(
         None => Verdict::NotEnoughEvidence { more_pairs: None },
     };
     let verdict = beside.or(failed).unwrap_or(verdict);
+    // What stalls the machine may be the candidate: its trials that were thrown away are those in which it did.
+    let is_one_sided = Failures::void_more(all.iter());
+    let verdict = match verdict {
+        Verdict::NoRelevantDifference | Verdict::Better if is_one_sided => {
+            Verdict::Invalid { reason: void_for(both(&all)) }
+        }
+        verdict => verdict,
+    };
     let hops = blame::hops(&sound);
     let blamed = (verdict == Verdict::Worse).then(|| blame::blamed(&ballots, &hops)).flatten();
     let trials = || all.iter().flat_map(|(a, b)| [a, b]);
@@ -357,23 +366,30 @@ fn lacks_pairs(verdict: Verdict) -> bool {
 /// What most void pairs are void for, where void pairs are over a fifth: then that is why there is no verdict.
 fn why_void(pairs: &[(Trial, Trial)]) -> Option<Verdict> {
     let void = pairs.iter().filter(|pair| !is_sound(pair)).count();
-    if void * 5 <= pairs.len() {
-        return None;
+    (void * 5 > pairs.len()).then(|| Verdict::Invalid { reason: void_for(both(pairs)) })
+}
+
+fn both(pairs: &[(Trial, Trial)]) -> impl Iterator<Item = [&Trial; 2]> + Clone {
+    pairs.iter().map(|(a, b)| [a, b])
+}
+
+/// What most that are void are void for, of pairs or of single trials.
+pub(crate) fn void_for<'a, const N: usize>(of: impl Iterator<Item = [&'a Trial; N]> + Clone) -> InvalidReason {
+    use Void::{Damaged, Failed, LostKernelEvents, LostStamps, NotRecorded, Stalled, Unfinished};
+    let count = |is: fn(&Void) -> bool| {
+        of.clone().filter(|trials| trials.iter().filter_map(|trial| trial.void.as_ref()).any(is)).count()
+    };
+    let unfinished = count(|void| matches!(void, Unfinished));
+    let lost =
+        count(|void| matches!(void, LostStamps { .. } | LostKernelEvents { .. } | Damaged { .. } | NotRecorded { .. }));
+    let (stalled, failed) = (count(|void| matches!(void, Stalled { .. })), count(|void| matches!(void, Failed { .. })));
+    let all = of.clone().count();
+    match () {
+        () if failed >= stalled.max(lost).max(unfinished) => InvalidReason::Failed { void: failed, pairs: all },
+        () if stalled >= lost.max(unfinished) => InvalidReason::Stalled { void: stalled, pairs: all },
+        () if lost >= unfinished => InvalidReason::Lost { void: lost, pairs: all },
+        () => InvalidReason::Unfinished { void: unfinished, pairs: all },
     }
-    let is_lost = |trial: &Trial| {
-        use Void::{Damaged, LostKernelEvents, LostStamps, NotRecorded};
-        matches!(trial.void, Some(LostStamps { .. } | LostKernelEvents { .. } | Damaged { .. } | NotRecorded { .. }))
-    };
-    let lost = pairs.iter().filter(|(a, b)| is_lost(a) || is_lost(b)).count();
-    let (failed, stalled) =
-        (pairs.iter().filter(|pair| has_failed(pair)).count(), pairs.iter().filter(|pair| is_stalled(pair)).count());
-    let pairs = pairs.len();
-    let reason = match () {
-        () if failed >= stalled.max(lost) => InvalidReason::Failed { void: failed, pairs },
-        () if stalled >= lost => InvalidReason::Stalled { void: stalled, pairs },
-        () => InvalidReason::Lost { void: lost, pairs },
-    };
-    Some(Verdict::Invalid { reason })
 }
 
 /// The first messages by themselves. There are waits in them, so that a machine that got worse excuses them as it does other figures.

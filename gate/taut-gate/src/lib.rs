@@ -25,6 +25,7 @@ mod vote;
 
 pub use ballot::Ballot;
 pub use blame::{CauseChange, HopChange, TimeChange};
+pub use early::STALL_S;
 pub use error::Error;
 pub use failures::{Failures, SideFailures};
 pub use figures::{Statistic, Times, TrialFigures};

@@ -4,10 +4,10 @@
 use serde::Serialize;
 use taut_stats::{
     Bursts,
-    compare::{Interval, Typical, fewest_trials, typical},
+    compare::{Interval, InvalidReason, Typical, fewest_trials, typical},
 };
 
-use crate::{Error, Limit, LimitFigure, Side, SideFailures, Subject, Trial, early};
+use crate::{Error, Limit, LimitFigure, Side, SideFailures, Subject, Trial, VoidTrial, early, gate::void_for};
 
 /// Chance that any limit is called broken, or kept, wrongly, over all looks.
 const ALPHA: f64 = 0.05;
@@ -42,6 +42,8 @@ pub struct LimitFinding {
     pub own: Option<Typical>,
     /// Messages beyond the limit, where the trials are too few to speak for themselves.
     pub beyond: Option<Beyond>,
+    /// Of a limit that is open: what most void trials are void for, where void ones are over a fifth.
+    pub void: Option<InvalidReason>,
 }
 
 /// Messages beyond a limit, in bursts.
@@ -68,6 +70,8 @@ pub struct LimitsOutcome {
     pub fewest: usize,
     /// Runs that failed: then the limits are broken.
     pub failures: SideFailures,
+    /// Trials that said nothing.
+    pub void: Vec<VoidTrial>,
 }
 
 /// Holds trials against limits, at one of `looks` looks; each trial against those of its chain.
@@ -83,8 +87,11 @@ pub fn judge_limits(limits: &[Limit], trials: &[Trial], looks: usize) -> Result<
         let sound: Vec<&Trial> =
             trials.iter().filter(|trial| trial.void.is_none() && trial.chain == limit.chain).collect();
         let found = finding(limit, &sound, confidence)?;
-        let is_few = sound.len() < fewest && matches!(found.verdict, LimitResult::Open | LimitResult::Silent);
-        Ok(if is_few { by_messages(found, &sound, alpha) } else { found })
+        let is_open = |found: &LimitFinding| matches!(found.verdict, LimitResult::Open | LimitResult::Silent);
+        let is_few = sound.len() < fewest && is_open(&found);
+        let found = if is_few { by_messages(found, &sound, alpha) } else { found };
+        let void = why_void(limit, trials).filter(|_| is_open(&found));
+        Ok(LimitFinding { void, ..found })
     };
     let findings: Vec<LimitFinding> = limits.iter().map(of).collect::<Result<_, Error>>()?;
     let gravest = findings.iter().map(|finding| finding.verdict).max_by_key(|verdict| match verdict {
@@ -94,12 +101,26 @@ pub fn judge_limits(limits: &[Limit], trials: &[Trial], looks: usize) -> Result<
         LimitResult::Broken => 3,
     });
     let failures = SideFailures::of(trials.iter());
+    let mut void: Vec<VoidTrial> = Vec::new();
+    for (trial, why) in trials.iter().filter_map(|trial| Some((trial.name.clone(), trial.void.clone()?))) {
+        let of_run = VoidTrial { trial, why };
+        if !void.contains(&of_run) {
+            void.push(of_run);
+        }
+    }
     let verdict = if failures.failed > 0 { LimitResult::Broken } else { gravest.unwrap_or(LimitResult::Open) };
     // Each recording is a trial of every chain that has limits.
     let of_chain =
         |limit: &Limit| trials.iter().filter(|trial| trial.void.is_none() && trial.chain == limit.chain).count();
     let trials = limits.iter().map(of_chain).max().unwrap_or(0);
-    Ok(LimitsOutcome { verdict, findings, trials, fewest, failures })
+    Ok(LimitsOutcome { verdict, findings, trials, fewest, failures, void })
+}
+
+/// As of a gate's pairs. Of a run that failed, or that ended too soon, the chain is not known.
+fn why_void(limit: &Limit, trials: &[Trial]) -> Option<InvalidReason> {
+    let of_chain = || trials.iter().filter(move |trial| trial.chain == limit.chain || trial.chain.is_empty());
+    let void = of_chain().filter(|trial| trial.void.is_some()).count();
+    (void * 5 > of_chain().count()).then(|| void_for(of_chain().map(|trial| [trial])))
 }
 
 /// A limit on a quantile is one on the share of messages beyond it.
@@ -170,7 +191,7 @@ fn finding(limit: &Limit, trials: &[&Trial], confidence: f64) -> Result<LimitFin
             Some(None) => LimitResult::Open,
         },
     };
-    Ok(LimitFinding { limit: limit.clone(), verdict, typical, own, beyond: None })
+    Ok(LimitFinding { limit: limit.clone(), verdict, typical, own, beyond: None, void: None })
 }
 
 fn hop_of(name: &str, trials: &[&Trial]) -> Result<usize, Error> {
@@ -187,7 +208,7 @@ fn hop_of(name: &str, trials: &[&Trial]) -> Result<usize, Error> {
 mod tests {
     use super::*;
     use crate::Statistic;
-    use crate::{Times, TrialFigures};
+    use crate::{Times, TrialFigures, Void};
 
     fn trials(total_ns: f64, own_ns: f64, n: u32) -> Vec<Trial> {
         let figures =
@@ -254,6 +275,26 @@ mod tests {
             [LimitResult::Kept, LimitResult::Broken]
         );
         assert_eq!((found.verdict, found.trials), (LimitResult::Broken, 12));
+    }
+
+    #[test]
+    fn what_most_trials_are_void_for_is_why_a_limit_is_open() {
+        let figure = LimitFigure::Time(Side::Total, Statistic::P99);
+        let limit = Limit { chain: "arm".into(), hop: None, figure, value: 2e6 };
+        let of = |total_ns: f64, sound: u32, stalled: u32| {
+            let mut all = trials(total_ns, total_ns, sound + stalled);
+            all.iter_mut().skip(sound as usize).for_each(|trial| trial.void = Some(Void::Stalled { stalled: 0.3 }));
+            let found = judge_limits(std::slice::from_ref(&limit), &all, 1).unwrap();
+            assert_eq!((found.trials, found.void.len()), (sound as usize, stalled as usize));
+            (found.verdict, found.findings[0].void)
+        };
+        let stalled = |void, pairs| Some(InvalidReason::Stalled { void, pairs });
+        assert_eq!(of(1e6, 0, 8), (LimitResult::Silent, stalled(8, 8)));
+        assert_eq!(of(1e6, 2, 1), (LimitResult::Open, stalled(1, 3)));
+        assert_eq!(of(1.995e6, 10, 2), (LimitResult::Open, None), "so few are not the reason");
+        assert_eq!(of(1e6, 10, 10), (LimitResult::Kept, None));
+        let reason = stalled(8, 8).unwrap().of_trials();
+        assert!(reason.starts_with("the machine stalled in 8 of 8 trials, by the probe") && !reason.contains("pairs"));
     }
 
     #[test]

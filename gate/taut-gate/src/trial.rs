@@ -1,7 +1,7 @@
 //! One recording as a trial: what is kept of it for comparison. Small enough to be stored for years.
 
 use serde::{Deserialize, Serialize};
-use signal_hook::low_level::signal_name;
+use signal_hook::{consts::SIGKILL, low_level::signal_name};
 use taut_analysis::{Analysis, Cause, Chain, Sides, main_chain, probe_chain};
 use taut_stats::Bursts;
 
@@ -64,6 +64,9 @@ pub struct Trial {
     /// It was ended from outside, by the end of `--duration` or a signal to the recorder; else it ended by itself. `None`: not known.
     #[serde(default)]
     pub is_stopped: Option<bool>,
+    /// It did not end when it was asked to (SIGTERM), and was killed.
+    #[serde(default)]
+    pub is_killed: bool,
     /// How the kernel was seen: "full", "self", "stamps".
     pub tier: String,
     /// The chain.
@@ -201,6 +204,10 @@ pub enum Void {
         /// What the recorder said.
         what: String,
     },
+    /// The end came before any of its messages had gone all the way. Of a short run a stall of the machine explains it; in a longer one the
+    /// program hung, and it has failed.
+    #[error("none of its messages went all the way that those of the other runs go")]
+    Unfinished,
     /// The program failed: evidence against its side, see [`Failures`](crate::Failures).
     #[error("the command failed: {failure}")]
     Failed {
@@ -250,9 +257,10 @@ impl Trial {
         Trial { name: name.to_owned(), void: Some(Void::Failed { failure }), ..Trial::default() }
     }
 
-    /// Whether there is a recording of it: of a run that failed, or that could not be recorded, no chain is known.
+    /// Whether its chain is known: not of a run that failed, that could not be recorded, or that ended too soon.
     pub fn was_read(&self) -> bool {
-        !matches!(self.void, Some(Void::Failed { .. } | Void::NotRecorded { .. }))
+        !matches!(self.void, Some(Void::Failed { .. } | Void::NotRecorded { .. } | Void::Unfinished))
+            && !self.points.is_empty()
     }
 
     /// How its run failed, if it did.
@@ -265,6 +273,7 @@ impl Trial {
 
     /// The trial that a recording is. The analysis must have been asked for sides (`taut_analysis::ExplainOptions::sides`).
     pub fn of(name: &str, analysis: &Analysis, wanted: &TrialOptions) -> Result<Trial, Error> {
+        let run = Trial::without(name, analysis, wanted);
         let chain = chosen(name, analysis, wanted)?;
         let nothing = Sides::default();
         let sides = chain.explained.sides.as_ref().unwrap_or(&nothing);
@@ -274,7 +283,6 @@ impl Trial {
             rows.iter().map(|row| row.iter().map(of).sum()).collect()
         };
         let (total, own) = (sides.totals_ns(), way(|s| s.total_ns - s.machine_ns));
-        let info = &analysis.info;
         let outcomes = &chain.outcomes;
         let lost = outcomes.all_dropped() + outcomes.unexplained;
         let ended = outcomes.applied + outcomes.ended_early + lost;
@@ -283,13 +291,7 @@ impl Trial {
             Some(times.iter().filter(|ns| **ns > deadline).count() as f64 / n.max(1) as f64)
         };
         let all_ns: u64 = total.iter().sum();
-        let beside = probe_chain(analysis).map(|probe| beside(probe, analysis.totals.duration_s));
         Ok(Trial {
-            name: name.to_owned(),
-            revision: info.git_revision.clone(),
-            host: Host { name: info.host.clone(), kernel: info.kernel.clone(), cpu: info.cpu.clone(), cpus: info.cpus },
-            started_unix_s: info.start_realtime_ns as f64 / 1e9,
-            duration_s: analysis.totals.duration_s,
             first_s: first_s(chain),
             begun_s: chains(analysis)
                 .filter(|chain| !chain.series.is_empty())
@@ -299,8 +301,6 @@ impl Trial {
             silence_s: chain.series.windows(2).map(|two| two[1].0.saturating_sub(two[0].0)).max().unwrap_or(0) as f64
                 / 1e9,
             active_s: active_s(chain),
-            is_stopped: analysis.ending.as_ref().map(|ending| is_stopped(&ending.reason)),
-            tier: info.tier.word().to_owned(),
             chain: chain.name.clone(),
             points: chain.points.iter().map(|point| point.name.clone()).collect(),
             deadline_ns: chain.deadline_ns,
@@ -323,11 +323,34 @@ impl Trial {
                 .iter()
                 .filter_map(|limit| Some((limit.clone(), beyond(chain, sides, limit)?)))
                 .collect(),
-            void: void(analysis, beside.as_ref(), wanted),
-            beside,
+            void: run.void.clone().filter(|void| *void != Void::Unfinished),
             plot_total: Plot::of(&total),
             plot_own: Plot::of(&own),
+            ..run
         })
+    }
+
+    /// What a run counts as of which no message went all the way; its chain is the wanted one.
+    pub fn without(name: &str, analysis: &Analysis, wanted: &TrialOptions) -> Trial {
+        let info = &analysis.info;
+        let beside = probe_chain(analysis).map(|probe| beside(probe, analysis.totals.duration_s));
+        Trial {
+            name: name.to_owned(),
+            revision: info.git_revision.clone(),
+            host: Host { name: info.host.clone(), kernel: info.kernel.clone(), cpu: info.cpu.clone(), cpus: info.cpus },
+            started_unix_s: info.start_realtime_ns as f64 / 1e9,
+            duration_s: analysis.totals.duration_s,
+            is_stopped: analysis.ending.as_ref().map(|ending| is_stopped(&ending.reason)),
+            is_killed: analysis
+                .ending
+                .as_ref()
+                .is_some_and(|ending| is_stopped(&ending.reason) && ending.exit_code == Some(128 + SIGKILL)),
+            tier: info.tier.word().to_owned(),
+            chain: wanted.chain.clone().unwrap_or_default(),
+            void: void(analysis, beside.as_ref(), wanted).or(Some(Void::Unfinished)),
+            beside,
+            ..Trial::default()
+        }
     }
 
     /// The points that the messages of both pass, in their order: the longest common subsequence.
@@ -353,17 +376,9 @@ impl Trial {
         points
     }
 
-    /// Whether both are trials of one chain.
-    pub fn same_chain(&self, other: &Trial) -> Result<(), Error> {
-        if self.points == other.points || !self.was_read() || !other.was_read() {
-            return Ok(());
-        }
-        Err(Error::OtherChain {
-            a: self.name.clone(),
-            b: other.name.clone(),
-            a_points: self.points.join(" → "),
-            b_points: other.points.join(" → "),
-        })
+    /// Whether its messages pass points of the other's chain only, and fewer: it may have ended before they passed the rest.
+    pub(crate) fn is_part_of(&self, other: &Trial) -> bool {
+        self.points.len() < other.points.len() && self.points_of_both(other).len() == self.points.len()
     }
 }
 
@@ -494,6 +509,9 @@ fn failure(analysis: &Analysis) -> Option<Failure> {
 fn void(analysis: &Analysis, beside: Option<&Beside>, wanted: &TrialOptions) -> Option<Void> {
     if let Some(failure) = failure(analysis) {
         return Some(Void::Failed { failure });
+    }
+    if analysis.ending.is_none() {
+        return Some(Void::NotRecorded { what: "the recorder was killed".into() });
     }
     let totals = &analysis.totals;
     let lost = totals.lost_stamps + totals.lost_ros_events;

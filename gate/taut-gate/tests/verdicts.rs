@@ -133,7 +133,9 @@ fn void_trials_are_replaced_counted_and_too_many_end_it() {
             let mut pair = (Made::default().trial(&mut random), Made::default().trial(&mut random));
             n += 1;
             if n % one_in == 0 {
-                pair.1.void = Some(Void::Stalled { stalled: 0.5 });
+                // Of either side, in turn.
+                let trial = if (n / one_in) % 2 == 0 { &mut pair.0 } else { &mut pair.1 };
+                trial.void = Some(Void::Stalled { stalled: 0.5 });
             }
             Ok(Some(pair))
         };
@@ -143,6 +145,19 @@ fn void_trials_are_replaced_counted_and_too_many_end_it() {
     assert_eq!((few.verdict, few.void.is_empty()), (Verdict::NoRelevantDifference, false));
     assert_eq!(run(2).verdict, Verdict::NoRelevantDifference);
     assert!(matches!(run(1).verdict, Verdict::Invalid { .. }));
+}
+
+/// A candidate with a busy loop of real-time priority stalls the probe, and just those trials would be left out.
+#[test]
+fn a_machine_that_stalls_under_the_candidate_alone_does_not_let_it_pass() {
+    let stalled = |n: usize, trial: &mut Trial| {
+        if n % 2 == 0 {
+            trial.void = Some(Void::Stalled { stalled: 0.5 });
+        }
+    };
+    let under_b = changed(60, |n, _, b| stalled(n, b)).outcome.verdict;
+    assert!(matches!(under_b, Verdict::Invalid { reason: InvalidReason::Stalled { .. } }), "{under_b:?}");
+    assert_eq!(changed(60, |n, a, _| stalled(n, a)).outcome.verdict, Verdict::NoRelevantDifference);
 }
 
 /// A gate of a program against itself whose pairs are changed as they come, up to so many.
@@ -225,7 +240,7 @@ fn a_slower_start_up_is_worse_by_itself() {
         slower(n, a, b);
         (a.beside, b.beside) = (Some(late(5e4)), Some(late(9e4)));
     });
-    assert_eq!(excused.outcome.verdict, Verdict::NoRelevantDifference);
+    assert_eq!(excused.outcome.verdict, Verdict::NotEnoughEvidence { more_pairs: None });
     assert!(excused.outcome.startup.iter().any(|ballot| ballot.excused));
 }
 

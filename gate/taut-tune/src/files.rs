@@ -5,6 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 use taut_doctor::quoted;
+use taut_recording::printable;
 
 use crate::{Outside, Plan, Policy, Remedy, Setting, ThreadRule, Threads, python};
 
@@ -32,9 +33,10 @@ pub fn files(remedies: &[&Remedy], plan: &Plan, measured: &[String]) -> Vec<Writ
     if plan.is_empty() {
         return Vec::new();
     }
-    // A command may have line breaks: what follows one would be a command of these files.
+    // A command may have line breaks: what follows one would be a command of these files. Other control characters would be obeyed by a
+    // terminal that shows them.
     let lines = measured.iter().flat_map(|text| text.split(['\n', '\r']));
-    let measured: String = lines.map(|line| format!("# {line}\n")).collect();
+    let measured: String = lines.map(|line| format!("# {}\n", printable(line.to_owned()))).collect();
     let measured = measured.as_str();
     let written = |name, usage, text, is_program| Written { name, usage, text, is_program };
     let mut all = vec![
@@ -354,9 +356,10 @@ mod tests {
     fn a_command_of_several_lines_is_a_comment_of_several_lines() {
         let settings = vec![Setting::Variable("A".into(), "1".into())];
         let plan = Plan { settings, ..Plan::default() };
-        for file in files(&[], &plan, &["a gain".into(), "Measured: sh -c 'one\nrm -r x\rexit 3'".into()]) {
+        for file in files(&[], &plan, &["a gain".into(), "Measured: sh -c '\u{1b}[8mone\nrm -r x\rexit 3'".into()]) {
             let at = file.text.find("rm -r x").unwrap();
             assert!(file.text[..at].ends_with("# ") && !file.text.contains("\rexit"), "{}", file.text);
+            assert!(file.text.contains(r"\u{1b}[8mone") && !file.text.contains('\u{1b}'), "{}", file.text);
         }
     }
 

@@ -363,23 +363,44 @@ pub fn undo_all(folder: &Path) -> Result<Undone, Error> {
     Ok(all)
 }
 
+/// What a journal's lines say.
+#[derive(Default)]
+struct Written {
+    owner: Option<Identity>,
+    /// To be undone.
+    open: Vec<Entry>,
+    keeps: bool,
+}
+
+impl Written {
+    fn read(text: &str, path: &Path) -> Result<Written, Error> {
+        let mut written = Written::default();
+        // Of a last line without its end the change was not made.
+        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            match serde_json::from_str(line).map_err(|source| Error::Format { path: path.to_owned(), source })? {
+                Line::Owner(owner) => written.owner = Some(owner),
+                Line::Entry(entry) => written.open.push(entry),
+                Line::Undone => written.open.clear(),
+                Line::Keep => written.keeps = true,
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// For the fuzzer: what a journal would undo, in words.
+pub(crate) fn words(text: &str) -> Result<Vec<String>, Error> {
+    Ok(Written::read(text, Path::new("journal.jsonl"))?.open.iter().map(Entry::word).collect())
+}
+
 /// `is_asked`: kept journals are undone, too.
 fn undo_file(path: &Path, is_asked: bool) -> Result<Undone, Error> {
     let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
-    let mut open: Vec<Entry> = Vec::new();
-    let mut keeps = false;
-    // Of a last line without its end the change was not made.
-    for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-        match serde_json::from_str(line).map_err(|source| Error::Format { path: path.to_owned(), source })? {
-            Line::Owner(owner) if is_asked && owner.is_alive() && owner.number != std::process::id() as i32 => {
-                let why = format!("taut tune (process {}) still runs; end it, and it restores by itself", owner.number);
-                return Ok(Undone { failed: vec![why], ..Undone::default() });
-            }
-            Line::Owner(_) => {}
-            Line::Entry(entry) => open.push(entry),
-            Line::Undone => open.clear(),
-            Line::Keep => keeps = true,
-        }
+    let Written { owner, open, keeps } = Written::read(&text, path)?;
+    let is_another = |owner: &Identity| owner.is_alive() && owner.number != std::process::id() as i32;
+    if let Some(owner) = owner.filter(|owner| is_asked && is_another(owner)) {
+        let why = format!("taut tune (process {}) still runs; end it, and it restores by itself", owner.number);
+        return Ok(Undone { failed: vec![why], ..Undone::default() });
     }
     if keeps && !is_asked {
         return Ok(Undone::default());

@@ -45,3 +45,15 @@ pub use search::{
 pub use seen::Seen;
 pub use threads::{Checked, Trial, Watched};
 pub use within::{Within, within};
+
+/// For the fuzzer: what another process left to undo.
+#[doc(hidden)]
+pub mod fuzzing {
+    /// What a journal would undo, in words; undoes nothing.
+    ///
+    /// # Errors
+    /// A line that is none of a journal.
+    pub fn journal(text: &str) -> Result<Vec<String>, crate::Error> {
+        crate::journal::words(text)
+    }
+}

@@ -248,7 +248,9 @@ fn setting_amiss(setting: &Setting, pid: i32, tid: i32, has_policy: bool) -> Opt
             (now > *ns).then(|| format!("has a timer slack of {now} ns"))
         }
         Setting::NoHugePages => {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            // The name in it may be any bytes.
+            let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+            let status = String::from_utf8_lossy(&status);
             let is_on = status.lines().any(|line| line.starts_with("THP_enabled:") && line.ends_with('1'));
             is_on.then(|| "has transparent huge pages".to_owned())
         }
@@ -357,6 +359,30 @@ mod tests {
             unsafe { libc::kill(one, libc::SIGKILL) };
         }
         shell.wait().unwrap();
+    }
+
+    /// The kernel cuts a name at 15 bytes: in the middle of a character, too.
+    #[test]
+    fn what_a_process_whose_name_is_no_text_lacks_is_found_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let sleep = ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|path| Path::new(path).exists()).unwrap();
+        let amiss = ["sleep", "x로봇팔제어"].map(|name| {
+            let program = folder.path().join(name);
+            std::os::unix::fs::symlink(sleep, &program).unwrap();
+            let mut child = std::process::Command::new(&program).arg("10000").spawn().unwrap();
+            let pid = child.id() as i32;
+            until("its program", || {
+                std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.starts_with(&name.as_bytes()[..1]))
+            });
+            let amiss = setting_amiss(&Setting::NoHugePages, pid, pid, false);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            amiss
+        });
+        if amiss[0].is_none() {
+            return taut_skip::skip(taut_skip::Need::Settings, "this kernel gives no process huge pages");
+        }
+        assert_eq!(amiss[1], amiss[0]);
     }
 
     #[test]

@@ -45,10 +45,13 @@ impl Frame {
     /// The frame as named numbers, for a recording: `arrival_ns` comes last and so ends the frame. What is `None` is left
     /// out, and joints where all are 0.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        // A calendar's nanoseconds (1.7e18) as a double have steps of 256.
+        let rest_ns = self.source_ns.map_or(0, |source_ns| source_ns - source_ns as f64 as i64);
         let used = self.joints_rad.iter().rposition(|joint| *joint != 0.0).map_or(0, |last| last + 1);
         let head = [
             Some(("sequence", f64::from(self.sequence))),
             self.source_ns.map(|source_ns| ("source_ns", source_ns as f64)),
+            (rest_ns != 0).then_some(("source_rest_ns", rest_ns as f64)),
             Some(("x_mm", self.tcp_mm[0])),
             Some(("y_mm", self.tcp_mm[1])),
             Some(("z_mm", self.tcp_mm[2])),
@@ -64,6 +67,7 @@ impl Frame {
         match field {
             "sequence" => self.sequence = value as u32,
             "source_ns" => self.source_ns = Some(value as i64),
+            "source_rest_ns" => self.source_ns = self.source_ns.map(|ns| ns.saturating_add(value as i64)),
             "x_mm" => self.tcp_mm[0] = value,
             "y_mm" => self.tcp_mm[1] = value,
             "z_mm" => self.tcp_mm[2] = value,
@@ -112,7 +116,11 @@ mod tests {
             reported_mm_s: Some(250.0),
             frames_in_read: 3,
         };
-        for frame in [full, Frame::default()] {
+        let calendar = [1_700_000_000_000_000_123, 1_700_000_000_000_000_000, 1_799_999_999_999_999_999, i64::MAX];
+        let mut frames = [full; 6];
+        frames[1] = Frame::default();
+        frames[2..].iter_mut().zip(calendar).for_each(|(frame, ns)| frame.source_ns = Some(ns));
+        for frame in frames {
             let mut again = Frame::default();
             assert!(frame.fields().all(|(field, value)| again.set(field, value)));
             assert_eq!(again, frame);

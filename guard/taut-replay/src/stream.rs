@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use taut_guard::Frame;
-use taut_recording::{Kind, Record, StampBatch};
+use taut_recording::{Kind, Number, Record, StampBatch};
 
 use crate::error::Error;
 
@@ -33,6 +33,16 @@ impl Recorded {
             return true;
         }
         self.frame.set(field, value)
+    }
+
+    /// The same of a number of a message: times that are whole stay so.
+    pub fn set_number(&mut self, field: &str, value: Number) -> bool {
+        match (field, value) {
+            ("source_ns", Number::Integer(ns)) => self.frame.source_ns = Some(ns),
+            ("arrival_ns", Number::Integer(ns)) => self.frame.arrival_ns = u64::try_from(ns).unwrap_or(0),
+            _ => return self.set(field, value.as_f64()),
+        }
+        true
     }
 }
 
@@ -182,6 +192,25 @@ mod tests {
         let last = stream.frames[3];
         assert_eq!((last.frame.sequence, last.frame.source_ns, last.frame.tcp_mm[0]), (6, Some(60_000_000), 18.0));
         assert_eq!((last.frame.arrival_ns, last.truth_mm_s), (61_000_000, Some(300.0)));
+    }
+
+    #[test]
+    fn stamps_of_a_calendar_clock_are_read_as_they_were_written() {
+        let frame = |n: i64| Frame {
+            sequence: n as u32,
+            source_ns: Some(1_700_000_000_000_000_123 + n * 10_000_000),
+            arrival_ns: 1_000_000_000 + n as u64 * 10_000_000,
+            ..Frame::default()
+        };
+        let frames: Vec<Frame> = (0..5).map(frame).collect();
+        let values: Vec<(String, f64)> = frames
+            .iter()
+            .flat_map(|frame| [("fields", frame.fields().count() as f64)].into_iter().chain(frame.fields()))
+            .map(|(field, value)| (format!("arm.{field}"), value))
+            .collect();
+        let values: Vec<(&str, f64)> = values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let stream = choose(recording(&values).finish(), None).unwrap();
+        assert_eq!((stream.frames.iter().map(|of| of.frame).collect::<Vec<_>>(), stream.incomplete), (frames, 0));
     }
 
     #[test]

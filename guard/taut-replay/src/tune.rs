@@ -13,8 +13,8 @@ use crate::{
 
 /// Above what was seen, since the next hour may be worse.
 const ROOM: f64 = 1.25;
-/// Values of a recording are doubles: of a calendar's nanoseconds (1.7e18) they carry steps of 256. Between two differences of
-/// stamps so much more or less is nothing that the robot's clock did.
+/// A robot may send its stamps as doubles: of seconds since 1970 they carry steps of 238 ns. Between two differences of stamps so much more or
+/// less is nothing that the robot's clock did. Whole numbers are read as they are.
 const DOUBLE_NS: u64 = 1024;
 /// A resting tool moves less than this between neighbours.
 const REST_MM: f64 = 0.2;

@@ -135,7 +135,7 @@ fn another_period_is_found_out() {
     assert_eq!(p.window_ns, 120 * MS);
 }
 
-/// A second on a calendar clock, in a double: steps of 256 ns are lost (10 ms is no multiple of them).
+/// Of a robot that sends the time since 1970 as a double: steps of 256 ns are lost (10 ms is no multiple of them).
 #[test]
 fn exact_stamps_of_a_calendar_clock_are_a_time_base() {
     for start_ns in [0, 1_700_000_000_000_000_000_u64, 1_700_000_000_000_000_123] {

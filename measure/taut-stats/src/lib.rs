@@ -5,7 +5,6 @@ pub mod compare;
 mod curves;
 mod distribution;
 mod exponential;
-pub mod hlog;
 mod modes;
 mod sketch;
 

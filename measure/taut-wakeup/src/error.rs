@@ -1,7 +1,5 @@
 //! What can go wrong before or while probing.
 
-use std::path::PathBuf;
-
 use thiserror::Error;
 
 /// Why there is no probe.
@@ -58,14 +56,6 @@ pub enum Error {
         load: String,
         /// Why.
         reason: String,
-    },
-    /// An interval log that cannot be read.
-    #[error("{}", path.display())]
-    Hlog {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: taut_stats::hlog::HlogError,
     },
 }
 

@@ -7,7 +7,7 @@
 >>> fleet.compare("v1.4", "v1.5")
 >>> fleet.rows                                # the Ibis table, for questions of your own
 
-Needs Ibis and DuckDB: `pip install "taut[fleet]"`.
+Needs Ibis and DuckDB: `pip install 'taut-….whl[fleet]'`.
 """
 
 from taut.fleet.engines import ENGINES, NoFleet

@@ -1,5 +1,6 @@
 """Where the rows are and which engine computes: an Ibis table for each. All that differs between engines is in this file."""
 
+import os
 from collections.abc import Callable, Collection, Iterable
 from itertools import count
 from pathlib import Path
@@ -26,6 +27,8 @@ COLUMNS = {
     "high_ns": "int64",
     "count": "int64",
 }
+# What the file of a period is called before the period's length.
+MERGED = "merged-by-"
 # Of views: an engine that a process has once may be asked for several fleets.
 NAMES = (f"taut_fleet_{number}" for number in count())
 
@@ -157,11 +160,30 @@ def days(folder: str, since: str | None, until: str | None) -> list[Path]:
     all_days = sorted(path for path in root.glob("date=*") if path.is_dir() and next(path.rglob("*.parquet"), None))
     if not all_days:
         raise NoFleet(f"{folder}: holds no fleet (date=…/robot=…/….parquet); `taut fleet add` writes one")
+    refuse_to_count_twice(root, all_days)
     wanted = [day for day in all_days if (since or "") <= day.name.removeprefix("date=") <= (until or "9999")]
     if not wanted:
         first, last = all_days[0].name, all_days[-1].name
         raise NoFleet(f"{folder}: no run between {since or '…'} and {until or '…'}; there are {first} to {last}")
     return wanted
+
+
+def refuse_to_count_twice(root: Path, all_days: Iterable[Path]) -> None:
+    """A folder holds runs, or periods of one length: of two kinds each message would count twice."""
+    of_kinds: dict[str, Path] = {}
+    for day in all_days:
+        for folder, _, names in os.walk(day):
+            for name in names:
+                if name.endswith(".parquet"):
+                    of_kinds.setdefault(kind(name), Path(folder, name).relative_to(root))
+    if len(of_kinds) > 1:
+        held = " and ".join(f"{of}s ({file})" for of, file in sorted(of_kinds.items()))
+        raise NoFleet(f"{root}: holds {held}, so messages would count twice; leave one kind of files in it")
+
+
+def kind(name: str) -> str:
+    """What the file of this name holds: a run, or the length of its period."""
+    return name.removeprefix(MERGED).removesuffix(".parquet") if name.startswith(MERGED) else "run"
 
 
 def missing(packages: str, error: Exception) -> NoFleet:

@@ -11,11 +11,9 @@ from typing import Any
 import ibis
 
 from taut.fleet import engines, expressions
-from taut.fleet.engines import NoFleet
+from taut.fleet.engines import MERGED, NoFleet, kind
 
 PERIODS = {"day": "D", "week": "W", "month": "M"}
-# What the file of a period is called before the period's length.
-NAME = "merged-by-"
 SQL_TYPES = {
     name: {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT"}.get(of, of)
     for name, of in engines.COLUMNS.items()
@@ -39,7 +37,7 @@ def merge(folder: str, into: str, by: str, since: str | None = None, until: str 
     rows, written = 0, []
     set_aside: dict[Path, str] = {}
     for first, days in sorted(periods.items()):
-        target = Path(into) / f"date={first}" / f"{NAME}{by}.parquet"
+        target = Path(into) / f"date={first}" / f"{MERGED}{by}.parquet"
         files = engines.files(days)
         try:
             rows += merge_files(files, by, target)
@@ -74,21 +72,21 @@ def merge_files(files: list[Path], by: str, target: Path) -> int:
 
 
 def refuse_to_count_twice(folder: str, into: str, by: str) -> None:
-    """A folder holds periods of one length: of two, or of periods beside runs, each message would count twice. A period that does not lie
-    in one of the longer ones cannot be merged into those."""
+    """What is written holds periods of this length only, as `engines.days` asks for. A period that does not lie in one of the longer ones
+    cannot be merged into those."""
     for file in Path(into).glob("date=*/**/*.parquet"):
-        if file.name != f"{NAME}{by}.parquet":
+        if kind(file.name) != by:
             raise NoFleet(
                 f"{into}: holds {held(file)} already, which would count twice; merge by {by} into another folder"
             )
     for file in Path(folder).glob("date=*/**/*.parquet"):
-        source = file.stem.removeprefix(NAME) if file.name.startswith(NAME) else "run"
-        if source not in ("run", "day", by):
+        if kind(file.name) not in ("run", "day", by):
             raise NoFleet(f"{folder}: holds {held(file)}, of which no {by} can be made; merge the runs by {by}")
 
 
 def held(file: Path) -> str:
-    return f"{file.stem.removeprefix(NAME)}s" if file.name.startswith(NAME) else f"runs ({file.name})"
+    of = kind(file.name)
+    return f"runs ({file.name})" if of == "run" else f"{of}s"
 
 
 @contextmanager

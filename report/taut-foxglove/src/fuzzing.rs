@@ -10,24 +10,30 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{GRACE, Shared, origin::Origins, viewer};
+use crate::{GRACE, PING, Shared, origin::Origins, viewer};
 
 /// A handshake that is answered.
 pub const HANDSHAKE: &str = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: foxglove.sdk.v1\r\n\r\n";
 
-/// All that a viewer gets which shakes hands with `handshake`, sends `then` once it is answered, and leaves: of a server with one
-/// channel on the loopback, which lets in pages of this host alone.
-pub fn viewed(handshake: &[u8], then: &[u8]) -> Vec<u8> {
+/// What a server with one channel on the loopback shares with its viewers.
+pub(crate) fn shared() -> Arc<Shared> {
     let channel = PlainChannel { number: 1, topic: "/arm".to_owned(), ..PlainChannel::default() };
-    let shared = Arc::new(Shared {
+    Arc::new(Shared {
         name: "robot".to_owned(),
         session: 7,
         channels: Mutex::new([(1, Arc::new(channel))].into()),
         events: broadcast::Sender::new(4),
+        ping: PING,
         fell_behind: || (),
         origins: Origins::new(&[], true),
-    });
+    })
+}
+
+/// All that a viewer gets which shakes hands with `handshake`, sends `then` once it is answered, and leaves: of a server with one
+/// channel on the loopback, which lets in pages of this host alone.
+pub fn viewed(handshake: &[u8], then: &[u8]) -> Vec<u8> {
+    let shared = shared();
     let events = shared.events.subscribe();
     let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime without sockets");
     // A viewer that reads nothing until it has sent everything holds nothing up: each frame may be refused in a sentence.

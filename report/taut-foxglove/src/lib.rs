@@ -31,6 +31,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+/// Between two pings to a viewer.
+pub const PING: Duration = Duration::from_secs(10);
 /// Events that wait for a viewer; more than a second of ten channels at 400 Hz, which come in one go.
 const BACKLOG: usize = 4096;
 /// How long viewers may take at the end for what waits for them.
@@ -71,6 +73,8 @@ struct Shared {
     /// By number, for viewers that come later.
     channels: Mutex<HashMap<u16, Arc<PlainChannel>>>,
     events: broadcast::Sender<Event>,
+    /// Between two pings.
+    ping: Duration,
     fell_behind: fn(),
     origins: Origins,
 }
@@ -92,16 +96,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address`, in a thread of its own. Viewers see `name` as the server's name.
+    /// Listens at `address`, in a thread of its own that gives way. Viewers see `name` as the server's name.
     /// Web pages of this host may connect, and those of `origins`.
+    /// A viewer is pinged each `ping`, and closed when it has answered none of three.
     /// `fell_behind` is called once for each viewer that takes less than comes, and so misses messages.
     ///
     /// # Errors
     /// This process may not listen there.
-    pub fn start(address: SocketAddr, name: &str, origins: &[String], fell_behind: fn()) -> Result<Server, Error> {
+    pub fn start(
+        address: SocketAddr,
+        name: &str,
+        origins: &[String],
+        ping: Duration,
+        fell_behind: fn(),
+    ) -> Result<Server, Error> {
         let bind = |source| Error::Bind { address, source };
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("taut-live").enable_all().build();
-        let runtime = runtime.map_err(bind)?;
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(1).thread_name("taut-live").on_thread_start(taut_capture::give_way).enable_all();
+        let runtime = builder.build().map_err(bind)?;
         let listener = runtime.block_on(TcpListener::bind(address)).map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let shared = Arc::new(Shared {
@@ -109,6 +121,7 @@ impl Server {
             session: taut_clock::realtime_ns(),
             channels: Mutex::default(),
             events: broadcast::Sender::new(BACKLOG),
+            ping,
             fell_behind,
             origins: Origins::new(origins, address.ip().is_loopback()),
         });

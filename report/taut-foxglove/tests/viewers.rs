@@ -1,13 +1,15 @@
 //! What a viewer receives, over a real socket: all messages in order, and the reason before the connection closes.
 
 use std::{
+    fs,
+    io::Read,
     net::{Ipv4Addr, SocketAddr, TcpStream},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use serde_json::{Value, json};
-use taut_foxglove::Server;
+use taut_foxglove::{PING, Server};
 use taut_recording::{PlainChannel, PlainMessage, Record};
 use tungstenite::{Message, WebSocket, client::IntoClientRequest};
 
@@ -16,7 +18,11 @@ const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST
 const PAYLOAD: usize = 20_000;
 
 fn served(fell_behind: fn()) -> Server {
-    let mut server = Server::start(ANY, "taut: run.mcap", &[], fell_behind).unwrap();
+    served_with(PING, fell_behind)
+}
+
+fn served_with(ping: Duration, fell_behind: fn()) -> Server {
+    let mut server = Server::start(ANY, "taut: run.mcap", &[], ping, fell_behind).unwrap();
     let channel = PlainChannel {
         number: 7,
         topic: "/telemetry/leg".to_owned(),
@@ -36,12 +42,17 @@ fn message(sequence: u64) -> Record {
 struct Viewer(WebSocket<TcpStream>);
 
 impl Viewer {
-    /// Connected, and subscribed to the one channel as 3.
-    fn of(server: &Server) -> Viewer {
+    /// Connected, unless all places are taken.
+    fn try_of(server: &Server) -> Option<Viewer> {
         let mut request = format!("ws://{}", server.address()).into_client_request().unwrap();
         request.headers_mut().insert("Sec-WebSocket-Protocol", "foxglove.sdk.v1".parse().unwrap());
         let stream = TcpStream::connect(server.address()).unwrap();
-        let mut viewer = Viewer(tungstenite::client(request, stream).unwrap().0);
+        tungstenite::client(request, stream).ok().map(|(viewer, _)| Viewer(viewer))
+    }
+
+    /// Connected, and subscribed to the one channel as 3.
+    fn of(server: &Server) -> Viewer {
+        let mut viewer = Viewer::try_of(server).expect("a place");
         assert_eq!(viewer.json()["op"], "serverInfo");
         let advertised = viewer.json();
         assert_eq!(advertised["channels"][0]["topic"], "/telemetry/leg");
@@ -59,7 +70,12 @@ impl Viewer {
     }
 
     fn json(&mut self) -> Value {
-        serde_json::from_str(self.0.read().unwrap().to_text().unwrap()).unwrap()
+        loop {
+            match self.0.read().unwrap() {
+                Message::Ping(_) => {}
+                words => return serde_json::from_str(words.to_text().unwrap()).unwrap(),
+            }
+        }
     }
 
     /// The messages until the server closes, and the statuses behind them.
@@ -80,6 +96,7 @@ impl Viewer {
                     statuses.push(status["message"].as_str().unwrap().to_owned());
                 }
                 Message::Close(_) => return (sequences, statuses),
+                Message::Ping(_) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -169,7 +186,7 @@ fn a_web_page_of_another_host_reads_nothing() {
 #[test]
 fn a_web_page_that_is_allowed_reads_and_no_other() {
     let allowed = ["https://app.foxglove.dev".to_owned()];
-    let server = Server::start(ANY, "taut: run.mcap", &allowed, || {}).unwrap();
+    let server = Server::start(ANY, "taut: run.mcap", &allowed, PING, || {}).unwrap();
     let answer = |origin| handshake(&server, "Origin", origin);
     let origins = ["https://app.foxglove.dev", "http://app.foxglove.dev", "https://app.foxglove.dev.evil.example"];
     assert_eq!(origins.map(answer), [101, 403, 403]);
@@ -184,4 +201,51 @@ fn connections_that_do_nothing_keep_no_viewer_out() {
     let stopping = std::thread::spawn(|| server.stop("the end"));
     assert_eq!(viewer.rest().1, ["the end"]);
     stopping.join().unwrap();
+}
+
+#[test]
+fn viewers_that_answer_no_ping_keep_no_viewer_out_for_ever() {
+    let server = served_with(Duration::from_millis(500), || {});
+    // As many as there are places.
+    let silent: Vec<Viewer> = (0..64).map(|_| Viewer::try_of(&server).expect("a place")).collect();
+    for viewer in silent {
+        // Its bytes are read, and its pings are not answered. Without an end this fails here.
+        let mut stream = viewer.0.into_inner();
+        stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("it is closed");
+        // A ping without a payload (RFC 6455 section 5.2) was the last frame.
+        assert!(bytes.ends_with(&[0x89, 0]), "{bytes:?}");
+    }
+    let viewer = Viewer::of(&server);
+    let stopping = std::thread::spawn(|| server.stop("the end"));
+    assert_eq!(viewer.rest().1, ["the end"]);
+    stopping.join().unwrap();
+}
+
+/// The policies of this process's threads that serve viewers (proc(5), field 41 of stat).
+fn policies() -> Vec<String> {
+    let policy = |task: std::io::Result<fs::DirEntry>| {
+        let stat = fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+        let (name, fields) = stat.rsplit_once(") ")?;
+        name.ends_with("(taut-live").then(|| fields.split(' ').nth(38).unwrap_or_default().to_owned())
+    };
+    fs::read_dir("/proc/self/task").unwrap().filter_map(policy).collect()
+}
+
+#[test]
+fn a_server_s_thread_gives_way_to_the_loop_beside_it() {
+    let server = served(|| {});
+    let viewer = Viewer::of(&server);
+    // Servers of other tests may just begin. 3 is SCHED_BATCH (linux/sched.h).
+    let is_so = |_: u32| {
+        let policies = policies();
+        let all = !policies.is_empty() && policies.iter().all(|policy| policy == "3");
+        if !all {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        all
+    };
+    assert!((0..30_000).any(is_so), "{:?}", policies());
+    drop(viewer);
 }

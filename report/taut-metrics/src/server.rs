@@ -187,6 +187,10 @@ fn answer(request: &httparse::Request<'_, '_>, site: &Site) -> Answer {
             "metrics of this host are served to it alone: name it localhost",
         );
     }
+    // A browser says so which page's script asks; those who scrape say nothing.
+    if values("origin").any(|origin| !origin.split_once("://").is_some_and(|(_, host)| is_local(host))) {
+        return Answer::line("403 Forbidden", "metrics are not for web pages of other hosts");
+    }
     let path = request.path.unwrap_or_default().split('?').next().unwrap_or_default();
     match (request.method, path) {
         (Some("GET" | "HEAD"), "/metrics") => {
@@ -288,6 +292,21 @@ mod tests {
         let answer = asked(&server, b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 421 ") && !answer.contains("taut_"), "{answer}");
         assert!(asked(&server, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    }
+
+    #[test]
+    fn a_page_of_another_host_reads_nothing() {
+        let server = start();
+        for (origin, status) in [
+            ("https://evil.example", "403 "),
+            ("null", "403 "),
+            ("http://localhost.evil.example:80", "403 "),
+            ("http://localhost:3000", "200 "),
+        ] {
+            let request = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n\r\n");
+            let answer = asked(&server, request.as_bytes());
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{origin}: {answer}");
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use crate::{Named, budget, explain_document, fleet, gate, guard, interactive, lab, report_document, sample, wakeup};
+use crate::{
+    Named, budget, explain_document, fleet, gate, guard, interactive, lab, report_document, sample, tune, wakeup,
+};
 
 /// Ends what it may stand in (a script, a style, an attribute, a comment, a title, a template) and then runs something.
 const HOSTILE: &str =
@@ -122,25 +124,30 @@ fn no_name_breaks_out_of_any_page_that_is_finished_markup() {
     let (_, outcome) = gate::sample::outcomes().remove(0);
     let shown = gate::GateShown { a: HOSTILE, b: HOSTILE, ..gate::sample::shown(&outcome) };
     check("gate", &taut_document::html(&gate::gate_document(&shown), None), false);
-    let row = |n: u32, value: f64| taut_history::Row {
-        time_unix_s: f64::from(n),
-        revision: format!("r{n}{HOSTILE}"),
-        machine: HOSTILE.into(),
-        chain: HOSTILE.into(),
-        hop: HOSTILE.into(),
-        figure: "own.p50".into(),
-        value,
-    };
-    let rows: Vec<_> = (0..40).map(|n| row(n, if n < 20 { 1e6 } else { 2e6 })).collect();
-    let lines = taut_history::lines(&rows, &["own.p50".into()]);
-    let shown = gate::HistoryShown { folder: HOSTILE, lines: &lines, revisions: 40 };
-    check("history", &taut_document::html(&gate::history_document(&shown), None), false);
+    check("history", &taut_document::html(&history(HOSTILE), None), false);
     for (name, mut answer) in ["fleet-report", "fleet-worst", "fleet-compare"].into_iter().zip(fleet::sample::answers())
     {
         hostile(&mut answer, false);
         let document = fleet::fleet_document(&serde_json::from_value(answer).unwrap());
         check(name, &taut_document::html(&document, None), false);
     }
+    let tuned = hostile_tuning(tune::sample::all().remove(0).1);
+    check("tune", &taut_document::html(&tune::tune_document(&tuned), None), false);
+}
+
+/// A history with one change, in which all names are this one.
+fn history(name: &str) -> taut_document::Document {
+    let row = |n: u32| taut_history::Row {
+        time_unix_s: f64::from(n),
+        revision: format!("r{n}{name}"),
+        machine: name.into(),
+        chain: name.into(),
+        hop: name.into(),
+        figure: "own.p50".into(),
+        value: if n < 20 { 1e6 } else { 2e6 },
+    };
+    let lines = taut_history::lines(&(0..40).map(row).collect::<Vec<_>>(), &["own.p50".into()]);
+    gate::history_document(&gate::HistoryShown { folder: name, lines: &lines, revisions: 40 })
 }
 
 #[test]
@@ -197,6 +204,41 @@ fn hostile_analysis() -> taut_analysis::Analysis {
     analysis
 }
 
+/// A tuning that gives each of its names and sentences to strangers.
+fn hostile_tuning(mut tuned: taut_tune::Tuned) -> taut_tune::Tuned {
+    let name = |text: &mut String| *text = format!("{TRICKS}{text}{HOSTILE}");
+    name(&mut tuned.chain);
+    tuned.command.iter_mut().chain(&mut tuned.options).chain(&mut tuned.points).chain(&mut tuned.notes).for_each(name);
+    tuned.folder.iter_mut().for_each(name);
+    tuned.causes.iter_mut().for_each(|cause| name(&mut cause.detail));
+    // A word that this version does not know is shown as it is.
+    tuned.causes.iter_mut().skip(1).for_each(|cause| name(&mut cause.cause));
+    for of in &mut tuned.within {
+        [&mut of.against, &mut of.hop, &mut of.evidence, &mut of.advice].into_iter().for_each(name);
+    }
+    for of in &mut tuned.left {
+        [&mut of.id, &mut of.title, &mut of.why].into_iter().chain(&mut of.grant).for_each(name);
+    }
+    for set in &mut tuned.tried {
+        [&mut set.text, &mut set.why].into_iter().chain(&mut set.against).for_each(name);
+    }
+    if let Some(of) = &mut tuned.recommended {
+        name(&mut of.text);
+        of.guards.iter_mut().for_each(|guard| name(&mut guard.guard));
+    }
+    let measured = [crate::tune_headline(&tuned), tuned.shell_command()];
+    tuned.make_files(&measured);
+    tuned
+}
+
+/// A fleet's answer with hostile names, in which these words stand, too.
+fn hostile_answer(mut answer: Value, tricks: &str) -> fleet::Answer {
+    hostile(&mut answer, false);
+    let tricks = Value::from(format!("{tricks} alert(1)")).to_string();
+    let text = answer.to_string().replace("alert(1)", &tricks[1..tricks.len() - 1]);
+    fleet::Answer::read(text.as_bytes()).unwrap()
+}
+
 /// Bars that divide cells: those that no backslash escapes.
 fn bars(line: &str) -> usize {
     line.replace("\\\\", "").replace("\\|", "").matches('|').count()
@@ -240,6 +282,31 @@ fn no_name_begins_anything_in_markdown() {
     check_markdown("gate", &taut_document::markdown(&gate::gate_document(&shown)));
     let xml = gate::gate_junit(&shown);
     assert!(!xml.contains("<script") && !xml.contains("<img") && !xml.contains('\u{1b}'), "{xml}");
+    check_markdown("history", &taut_document::markdown(&history(&name)));
+    for answer in fleet::sample::answers() {
+        let document = fleet::fleet_document(&hostile_answer(answer, TRICKS));
+        check_markdown("fleet", &taut_document::markdown(&document));
+    }
+    for (name, tuned) in tune::sample::all() {
+        let document = tune::tune_document(&hostile_tuning(tuned));
+        check_markdown(name, &taut_document::markdown(&document));
+    }
+}
+
+/// Paragraphs are wrapped, so that any word may begin a line of one; a character that a terminal obeys stands nowhere.
+#[test]
+fn no_name_of_a_tuning_or_a_history_is_obeyed_by_a_terminal_or_ends_a_string_of_json() {
+    let check = |name: &str, text: &str| {
+        let obeyed = text.chars().find(|c| c.is_control() && *c != '\n');
+        assert!(obeyed.is_none() && text.contains("evil"), "{name}: {obeyed:?} in {text}");
+    };
+    let terminal = |document: &taut_document::Document| taut_document::terminal(document, crate::Style::default());
+    check("history", &terminal(&history(&format!("{TRICKS}{HOSTILE}"))));
+    for (name, tuned) in tune::sample::all() {
+        let tuned = hostile_tuning(tuned);
+        check(name, &terminal(&tune::tune_document(&tuned)));
+        check(name, &tune::tune_json(&tuned).to_string());
+    }
 }
 
 #[test]
@@ -253,10 +320,8 @@ fn no_name_is_a_formula_or_ends_a_field_of_a_table() {
 
 #[test]
 fn no_name_of_a_fleet_leaves_its_line_of_a_terminal() {
-    for mut answer in fleet::sample::answers() {
-        hostile(&mut answer, false);
-        let text = answer.to_string().replace("alert(1)", "\\u001b[2J\\nforged");
-        let answer = fleet::Answer::read(text.as_bytes()).unwrap();
+    for answer in fleet::sample::answers() {
+        let answer = hostile_answer(answer, "\u{1b}[2J\nforged");
         let shown = taut_document::terminal(&fleet::fleet_document(&answer), crate::Style::default());
         assert!(!shown.contains('\u{1b}') && !shown.lines().any(|line| line.starts_with("forged")), "{shown}");
         assert!(shown.contains("u{1b}"), "{shown}");

@@ -28,7 +28,7 @@ endif()
 foreach(_component IN LISTS taut_FIND_COMPONENTS)
   if(NOT TARGET taut::${_component} AND taut_FIND_REQUIRED_${_component})
     set(taut_FOUND FALSE)
-    set(taut_NOT_FOUND_MESSAGE "taut::${_component} is not there. The component guard is in the wheel (pip install taut, \
+    set(taut_NOT_FOUND_MESSAGE "taut::${_component} is not there. The component guard is in the wheel (pip install taut-*.whl, \
 taut_DIR from python -m taut --cmake-dir); in a checkout run: cargo rustc --release -p taut-guard --features c --crate-type staticlib")
   endif()
 endforeach()

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use taut_recording::Output;
+
 use crate::{Error, inputs::sha256, manifest};
 
 /// Its name in the archive; `sha256sum -c` reads it.
@@ -31,10 +33,7 @@ pub struct Packed {
 /// A folder without a run, one that is being written, a file that is there already, a disk that is full.
 pub fn archive(folder: &Path, output: &Path) -> Result<Packed, Error> {
     let _lock = manifest::held(folder)?;
-    if output.exists() {
-        let there = io::Error::new(io::ErrorKind::AlreadyExists, "is there already; choose another name with -o");
-        return Err(Error::file(output)(there));
-    }
+    is_new(output)?;
     let mut files = Vec::new();
     walk(folder, &mut files).map_err(Error::file(folder))?;
     files.sort();
@@ -48,14 +47,24 @@ pub fn archive(folder: &Path, output: &Path) -> Result<Packed, Error> {
         sums += &format!("{}  {}\n", sha256(file).ok_or_else(|| Error::file(file)(gone()))?, below.display());
         bytes += file.metadata().map_err(Error::file(file))?.len();
     }
-    let partial = output.with_extension("partial");
-    let packed = pack(&partial, folder, &name, &files, &sums);
-    if let Err(error) = packed.and_then(|()| fs::rename(&partial, output)) {
-        let _ = fs::remove_file(&partial);
-        return Err(Error::file(output)(error));
-    }
+    let mut place = Output::open(output).map_err(|error| match error {
+        taut_recording::Error::Io { source, .. } => Error::file(output)(source),
+        other => Error::system("taut lab archive")(io::Error::other(other)),
+    })?;
+    is_new(output)?;
+    let packed = pack(place.path(), folder, &name, &files, &sums);
+    packed.and_then(|()| place.put_in_place()).map_err(Error::file(output))?;
     let packed_bytes = output.metadata().map_err(Error::file(output))?.len();
     Ok(Packed { files: files.len(), bytes, packed_bytes })
+}
+
+/// An archive replaces none.
+fn is_new(output: &Path) -> Result<(), Error> {
+    if output.exists() {
+        let there = io::Error::new(io::ErrorKind::AlreadyExists, "is there already; choose another name with -o");
+        return Err(Error::file(output)(there));
+    }
+    Ok(())
 }
 
 fn pack(partial: &Path, folder: &Path, name: &Path, files: &[PathBuf], sums: &str) -> io::Result<()> {
@@ -123,6 +132,12 @@ mod tests {
         }
         assert_eq!(found.len(), 3);
         assert!(archive(&run, &output).unwrap_err().to_string().contains("there already"));
+        let other = folder.path().join("other.tar.zst");
+        let first = Output::open(&other).unwrap();
+        fs::write(first.path(), "half").unwrap();
+        let refused = archive(&run, &other).unwrap_err().to_string();
+        assert!(refused.contains("other.tar.zst: another command writes it"), "{refused}");
+        assert_eq!(fs::read(first.path()).unwrap(), b"half");
         assert!(archive(folder.path(), &output).unwrap_err().to_string().contains("holds no run"));
     }
 }

@@ -23,8 +23,8 @@ pub enum Status {
     Timeout,
     /// A process of the system ended, or a signal ended the command.
     Crashed,
-    /// The load was not there, a thread ran elsewhere, the system did not start, a metric was outside its gate: says
-    /// nothing about the system.
+    /// The load was not there, a thread ran elsewhere, its recording is not whole, the system did not start, a metric
+    /// was outside its gate: says nothing about the system.
     #[default]
     Invalid,
 }

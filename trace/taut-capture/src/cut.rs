@@ -46,7 +46,8 @@ impl Watched {
                 return Ok(Watched(at));
             }
         }
-        Err(io::Error::other(format!("more than {MOST} files of sessions at a time")))
+        // It may be had when others are gone.
+        Err(io::Error::new(io::ErrorKind::WouldBlock, format!("more than {MOST} files of sessions at a time")))
     }
 
     /// Whether the file was cut under a read: what was read of it since is worth nothing.

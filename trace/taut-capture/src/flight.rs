@@ -20,12 +20,13 @@ use std::{
 
 use rustix::fs::{FallocateFlags, fallocate};
 use taut_recording::{
-    Compression, Ending, Frame, Info, Kind, Name, ObjectKind, Record, RosObjectKind, StampBatch, Writer,
+    Compression, Ending, Frame, Info, Kind, Lost, Name, ObjectKind, Record, RosObjectKind, StampBatch, Writer,
 };
 
 use crate::{
     Error,
     give_way::{give_way, pause_if_due},
+    listing::Uncounted,
     output::Output,
     proc,
     profile::{Place, named},
@@ -58,6 +59,14 @@ pub struct Flight {
     pub asked: Asked,
     /// Gets what was saved, or why not.
     pub saved: mpsc::Sender<Saved>,
+}
+
+/// What a save lacks.
+pub struct Lacks {
+    /// What must be known of it.
+    pub notes: Vec<String>,
+    /// Files of which nothing is recorded: what was lost in the window is not known, and what was told when they were found may be older.
+    pub uncounted: Vec<Uncounted>,
 }
 
 /// Reasons for a save that others in this process have.
@@ -229,7 +238,7 @@ impl Keeper {
     }
 
     /// Begins a save of what the stream holds up to its last seam.
-    pub fn save(&mut self, why: String, info: &Info, places: Vec<Place>, exit_code: Option<i32>) {
+    pub fn save(&mut self, why: String, info: &Info, places: Vec<Place>, exit_code: Option<i32>, lacks: Lacks) {
         self.end_save();
         let (Some(first), Some(last)) = (self.seams.front().copied(), self.seams.back().copied()) else { return };
         let seams: Vec<u64> = self.seams.iter().map(|seam| seam.at).collect();
@@ -239,10 +248,20 @@ impl Keeper {
             exit_code,
             recorder_cpu_ns: last.cpu_ns.saturating_sub(first.cpu_ns),
             reason: format!("saved by the flight recorder: {why}"),
+            notes: lacks.notes,
             ..Ending::default()
+        };
+        let lost = |lost: Uncounted| Lost {
+            since_ns: last.time_ns,
+            time_ns: last.time_ns,
+            what: lost.what,
+            place: lost.place,
+            count: 1,
+            is_estimate: true,
         };
         let job = Job {
             file: self.file.try_clone(),
+            lost: lacks.uncounted.into_iter().map(lost).collect(),
             head: self.head,
             seams,
             known: self.known.before(first.time_ns),
@@ -329,6 +348,7 @@ struct Job {
     /// The last one is the end.
     seams: Vec<u64>,
     known: Vec<Record>,
+    lost: Vec<Lost>,
     info: Info,
     ending: Ending,
     name: PathBuf,
@@ -368,6 +388,11 @@ impl Job {
         }
         for frame in named(&self.places) {
             writer.write(&Record::Frame(frame))?;
+        }
+        for lost in &self.lost {
+            let record = Record::Lost(lost.clone());
+            ending.count(&record);
+            writer.write(&record)?;
         }
         if damaged > 0 {
             ending.notes.push(format!("{damaged} places of the memory could not be read back"));

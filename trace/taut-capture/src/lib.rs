@@ -47,6 +47,7 @@ pub use give_way::give_way;
 pub use kernel::Depth;
 #[doc(hidden)]
 pub use kernel::fuzzing;
+pub use listing::Uncounted;
 pub use owner::namespace_of;
 pub use pace::Pace;
 pub use preload::Preload;

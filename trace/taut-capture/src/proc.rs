@@ -6,6 +6,8 @@ use std::{ffi::OsString, fs, io, io::Read, os::unix::ffi::OsStringExt, path::Pat
 
 use taut_recording::Thread;
 
+use crate::time_namespace;
+
 /// Field 22 of a stat file: start time in clock ticks since boot.
 pub fn start_time(stat: &str) -> Option<u64> {
     field(stat, 22)
@@ -41,7 +43,9 @@ fn threads(stat: &str) -> Option<usize> {
 pub fn runs(pid: i32, started: Option<u64>) -> bool {
     match text(format!("/proc/{pid}/stat")) {
         Ok(stat) => {
-            let is_another = started.is_some() && start_time(&stat).is_some_and(|now| Some(now) != started);
+            let is_another = started
+                .zip(start_time(&stat))
+                .is_some_and(|(started, now)| started != now && !time_namespace::may_be_the_same(pid, started, now));
             let has_ended =
                 matches!(state(&stat), Some('Z' | 'X')) && threads(&stat).is_none_or(|threads| threads <= 1);
             !is_another && !has_ended
@@ -81,7 +85,15 @@ fn field<T: std::str::FromStr>(stat: &str, number: usize) -> Option<T> {
 
 /// All processes that can be listed.
 pub fn pids() -> Vec<i32> {
-    numbers("/proc").unwrap_or_default()
+    all_pids().unwrap_or_default()
+}
+
+/// All processes.
+///
+/// # Errors
+/// They cannot be listed now.
+pub fn all_pids() -> io::Result<Vec<i32>> {
+    numbers("/proc")
 }
 
 /// All threads of a process that can be listed.
@@ -98,8 +110,11 @@ fn numbers(folder: &str) -> io::Result<Vec<i32>> {
 }
 
 /// The last number of a status file's NSpid line: how the innermost PID namespace calls it.
-pub fn innermost_pid(status: &str) -> Option<i32> {
-    innermost(&text(status).ok()?)
+///
+/// # Errors
+/// The file cannot be read.
+pub fn innermost_pid(status: &str) -> io::Result<Option<i32>> {
+    Ok(innermost(&text(status)?))
 }
 
 fn innermost(status: &str) -> Option<i32> {

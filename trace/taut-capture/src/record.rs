@@ -2,8 +2,9 @@
 //! command run, drain until it ends, close the file.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ffi::OsString,
+    hash::{BuildHasher, RandomState},
     io::ErrorKind,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
@@ -23,9 +24,10 @@ use taut_recording::{
 use crate::{
     Error, Flight, Preload, Target,
     end::End,
-    flight::Keeper,
+    flight::{Keeper, Lacks},
     give_way, info,
-    kernel::{self, Depth, Source, Wanted},
+    kernel::{self, Arrivals, Depth, Source, Wanted},
+    listing::Uncounted,
     objects::Objects,
     output::Output,
     pace::{Pace, Pacer},
@@ -40,7 +42,7 @@ use crate::{
     saves,
     session::{SessionDir, check_private},
     signals::{Asked, Signals, send},
-    target::{Held, exit_code, session_of},
+    target::{Held, exit_code, session_of, told_session},
     telemetry::Channels,
     threads::Threads,
     tree::{self, Subreaper, Sweep},
@@ -58,6 +60,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PROGRESS_NS: u64 = 200_000_000;
 /// What a process of few threads needs in the session, and some more.
 const ROOM_FOR_A_PROCESS: u64 = 8 << 20;
+/// What a process needs there to count what it loses: header, names and slots of a ring file, as producers lay them out.
+const ROOM_FOR_A_FILE: u64 = 4096 + 2048 * 128 + 64 * 256;
 /// After SIGTERM at the end of `duration`, until SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 /// The code of a command that SIGTERM ended.
@@ -66,6 +70,8 @@ const SHELL_TERMINATED: i32 = 128 + libc::SIGTERM;
 const MOST_DRAINS: usize = 1000;
 /// Different sentences kept; a process that writes nonsense must not fill our memory with them.
 const MOST_WARNINGS: usize = 100;
+/// Different sentences that are counted beyond those.
+const MOST_UNSAID: usize = 1 << 16;
 
 /// What to record, and how.
 #[derive(Clone, Debug)]
@@ -244,9 +250,9 @@ fn record_command(
     };
     directory.take_warning().into_iter().for_each(|warning| recording.warn(warning));
     recording.started.is_preloaded = options.preload.is_some() && not_preloaded.is_none();
-    if let Some(warning) = not_preloaded {
+    if let Some(why) = not_preloaded {
         recording.preload = None;
-        recording.warn(warning);
+        recording.note(why);
     }
     let missed = signals.while_held();
     let mut child = held.release()?;
@@ -330,6 +336,12 @@ fn record_process(
                  with TAUT_SESSION=DIR in its environment (mode 700) and attach again"
             ),
         };
+        // Also to who reads the file, and where nothing is said at the start.
+        let what = format!("process {pid} {why}, so its stamps are not recorded");
+        match path {
+            Some(_) => recording.lose(Uncounted { what: LostWhat::Stamps, place: "session".to_owned(), why: what }),
+            None => recording.keep_note(printable(what)),
+        }
     }
     started(&recording.started);
     let end = recording.follow_pid(pid, signals, progress);
@@ -404,7 +416,14 @@ struct Recording {
     crashed: Option<i32>,
     ending: Ending,
     warnings: Vec<String>,
-    is_stranger_told: bool,
+    /// Hashes of the warnings that are no longer kept.
+    unsaid: HashSet<u64>,
+    hashes: RandomState,
+    /// What was told once.
+    told: HashSet<&'static str>,
+    /// Processes of users who may not enter the session, and in how many looks each was seen.
+    strangers: HashMap<i32, u32>,
+    cpus: Arrivals,
     /// What the command's processes are to load, and in how many looks each of them was seen.
     preload: Option<(Preload, HashMap<i32, u32>)>,
     installations: ros_tracepoints::Installations,
@@ -442,6 +461,7 @@ impl Recording {
         let asked = std::thread::Builder::new().spawn(info::ask).ok();
         // What runs already has events from now on, and none may be of before the start. A command is held until all is ready.
         let runs_already = matches!(options.target, Target::Pid(_) | Target::System).then(info::now);
+        let cpus = Arrivals::watch();
         let chosen = kernel::start(&wanted)?;
         let profiler = match options.profile {
             Some(profile) => {
@@ -510,7 +530,11 @@ impl Recording {
             crashed: None,
             ending: Ending::default(),
             warnings: Vec::new(),
-            is_stranger_told: false,
+            unsaid: HashSet::new(),
+            hashes: RandomState::new(),
+            told: HashSet::new(),
+            strangers: HashMap::new(),
+            cpus,
             preload: options.preload.map(|preload| (preload, HashMap::new())),
             installations: Default::default(),
             threads: Threads::default(),
@@ -656,6 +680,7 @@ impl Recording {
             self.next_second_ns = now_ns + SECOND_NS;
             self.sampler.sample(now_ns).iter().for_each(|record| self.write(record));
             self.look_for_room();
+            self.look_for_cpus();
         }
         if now_ns >= self.next_clock_ns {
             let elapsed = self.began.elapsed().as_nanos() as u64;
@@ -691,20 +716,42 @@ impl Recording {
         pace
     }
 
-    /// A thread that finds no room for a ring has no place to count its losses in either.
+    /// A thread that finds no room for a ring counts its losses in its process's file. A process that finds none for that has no place
+    /// to count them in.
     fn look_for_room(&mut self) {
         let Some(session) = &self.started.session else { return };
         let Ok(there) = rustix::fs::statvfs(session) else { return };
-        if there.f_bavail.saturating_mul(there.f_frsize) >= ROOM_FOR_A_PROCESS {
+        let (room, session) = (there.f_bavail.saturating_mul(there.f_frsize), session.display().to_string());
+        match room {
+            0..ROOM_FOR_A_FILE if self.told.insert("full") => {
+                let why =
+                    format!("{session}: its file system is full: stamps of a process that began since are not counted");
+                self.lose(Uncounted { what: LostWhat::Stamps, place: "session".to_owned(), why });
+            }
+            ROOM_FOR_A_FILE..ROOM_FOR_A_PROCESS if self.told.insert("almost full") => {
+                self.note(format!(
+                    "{session}: its file system is almost full: threads that began since may have no room"
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    /// A CPU that comes online has no ring yet.
+    fn look_for_cpus(&mut self) {
+        if self.source.is_none() && self.profiler.is_none() {
             return;
         }
-        let why = format!(
-            "{}: its file system is almost full: threads that began since may have found no room for stamps, and those are not counted",
-            session.display()
-        );
-        if !self.ending.notes.contains(&why) {
-            self.ending.notes.push(why.clone());
-            self.warn(why);
+        for (cpu, was_there) in self.cpus.look() {
+            let lacks = [
+                (LostWhat::KernelEvents, self.source.as_mut().is_some_and(|source| !source.takes_cpu(cpu, was_there))),
+                (LostWhat::Samples, self.profiler.is_some() && !was_there),
+            ];
+            for (what, _) in lacks.into_iter().filter(|(_, is_missing)| *is_missing) {
+                let events = if what == LostWhat::Samples { "samples of stacks" } else { "kernel events" };
+                let why = format!("CPU {cpu} came online during the recording: its {events} are missing from then on");
+                self.lose(Uncounted { what, place: format!("cpu {cpu} online"), why });
+            }
         }
     }
 
@@ -732,6 +779,7 @@ impl Recording {
         for (place, count) in drained.lost {
             self.lost(LostWhat::RosEvents, place, count);
         }
+        drained.uncounted.into_iter().for_each(|lost| self.lose(lost));
         drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
     }
 
@@ -743,6 +791,7 @@ impl Recording {
         for (place, count) in drained.lost {
             self.lost(LostWhat::Telemetry, place, count);
         }
+        drained.uncounted.into_iter().for_each(|lost| self.lose(lost));
         drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
         if let Some(error) = drained.failed {
             self.stop_writing(error);
@@ -795,26 +844,42 @@ impl Recording {
     }
 
     /// The session is its user's alone: a process that gave its rights up before its first stamp cannot enter it, and no counter has what
-    /// it loses. Only root's processes may do so.
+    /// it loses. Only root's processes may do so. One that is not told of the session stamps nothing.
     fn look_who_may_enter(&mut self, pids: &[i32]) {
         let (Some(session), Some(path)) = (&self.session, &self.started.session) else { return };
-        if self.is_stranger_told || !rustix::process::geteuid().is_root() {
+        if self.told.contains("stranger") || !rustix::process::geteuid().is_root() {
             return;
         }
-        let Ok(owner) = std::fs::metadata(path).map(|directory| directory.uid()) else { return };
+        let Ok(directory) = std::fs::metadata(path) else { return };
+        self.strangers.retain(|pid, _| pids.contains(pid));
         let within = session.pids();
-        let user_of = |pid: i32| proc::uids(pid)?.last().copied().filter(|user| *user != 0 && *user != owner);
-        let strangers = pids.iter().filter(|pid| !within.contains(pid));
-        let Some((pid, user)) = strangers.filter_map(|pid| Some((pid, user_of(*pid)?))).next() else { return };
+        let user_of = |pid: i32| proc::uids(pid)?.last().copied().filter(|user| *user != 0 && *user != directory.uid());
+        let mut found = None;
+        for pid in pids.iter().filter(|pid| !within.contains(pid)) {
+            let Some(user) = user_of(*pid) else { continue };
+            let looks = self.strangers.entry(*pid).or_default();
+            match *looks {
+                // Between a fork and an exec the environment is that of the process that forked. A second look knows more.
+                0 if proc::is_starting(*pid) => *looks = 1,
+                0 | 1 => {
+                    *looks = 2;
+                    let named = told_session(*pid).and_then(|named| std::fs::metadata(named).ok());
+                    if named.is_some_and(|named| (named.dev(), named.ino()) == (directory.dev(), directory.ino())) {
+                        found = Some((*pid, user));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let Some((pid, user)) = found else { return };
         let why = format!(
             "process {pid} ({}) runs as user {user}, who may not enter {}: what processes of that user stamp is neither recorded nor \
              counted; start it by itself with TAUT_SESSION=DIR, a directory of that user (mode 700), and record it by --pid",
             proc::line(format!("/proc/{pid}/comm")),
             path.display()
         );
-        self.is_stranger_told = true;
-        self.ending.notes.push(printable(why.clone()));
-        self.warn(why);
+        self.told.insert("stranger");
+        self.lose(Uncounted { what: LostWhat::Stamps, place: format!("process {pid}"), why });
     }
 
     /// The loader ignores LD_PRELOAD for some programs, without a word. Looked at once, when a process has loaded what it needs.
@@ -844,9 +909,7 @@ impl Recording {
             found.extend(why.map(|why| (*pid, why)));
         }
         for (pid, what) in found {
-            let why = format!("process {pid} ({}) {what}", proc::line(format!("/proc/{pid}/comm")));
-            self.ending.notes.push(printable(why.clone()));
-            self.warn(why);
+            self.note(format!("process {pid} ({}) {what}", proc::line(format!("/proc/{pid}/comm"))));
         }
     }
 
@@ -869,6 +932,7 @@ impl Recording {
         for (place, count) in drained.lost_telemetry {
             self.lost(LostWhat::Telemetry, place, count);
         }
+        drained.uncounted.into_iter().for_each(|lost| self.lose(lost));
         drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
     }
 
@@ -890,7 +954,7 @@ impl Recording {
         let Some(mut source) = self.source.take() else { return };
         let mut batches = Vec::new();
         if let Err(error) = source.drain(&mut |batch| batches.push(batch)) {
-            self.warn(format!("kernel events: {error}"));
+            self.note(format!("kernel events: {error}"));
         }
         for batch in batches {
             self.threads.notice(&batch);
@@ -919,13 +983,9 @@ impl Recording {
     fn finish_profile(&mut self) {
         let Some(mut profiler) = self.profiler.take() else { return };
         profiler.without_kernel().into_iter().for_each(|warning| self.warn(warning));
-        match profiler.finish() {
-            Ok((records, nameless)) => {
-                nameless.into_iter().for_each(|warning| self.warn(warning));
-                self.take_profile(&records, profiler.lost(), profiler.is_of_tree());
-            }
-            Err(error) => self.warn(format!("profile: {error}")),
-        }
+        let (records, amiss) = profiler.finish();
+        amiss.into_iter().for_each(|warning| self.warn(warning));
+        self.take_profile(&records, profiler.lost(), profiler.is_of_tree());
     }
 
     fn take_profile(&mut self, records: &[Record], lost: Vec<(String, u64)>, is_of_tree: bool) {
@@ -948,11 +1008,45 @@ impl Recording {
         self.write(&Record::Lost(Lost { since_ns, time_ns, what, place, count, is_estimate }));
     }
 
+    /// One at least is lost, and perhaps all of a file. Why, is a note.
+    fn lose(&mut self, lost: Uncounted) {
+        self.note(lost.why);
+        self.lost_of(lost.what, lost.place, 1, true);
+    }
+
     /// Warnings name files and processes of others: they must not write on a terminal what they like.
     fn warn(&mut self, warning: String) {
         let warning = printable(warning);
-        if self.warnings.len() < MOST_WARNINGS && !self.warnings.contains(&warning) {
+        if self.warnings.contains(&warning) {
+            return;
+        }
+        if self.warnings.len() < MOST_WARNINGS {
             self.warnings.push(warning);
+        } else if self.unsaid.len() < MOST_UNSAID {
+            self.unsaid.insert(self.hashes.hash_one(&warning));
+        }
+    }
+
+    /// A warning that who reads the file must know, too.
+    fn note(&mut self, text: String) {
+        let text = printable(text);
+        self.keep_note(text.clone());
+        self.warn(text);
+    }
+
+    fn keep_note(&mut self, text: String) {
+        if self.ending.notes.len() < MOST_WARNINGS && !self.ending.notes.contains(&text) {
+            self.ending.notes.push(text);
+        }
+    }
+
+    /// How many warnings were too many, as the last one.
+    fn say_the_unsaid(&mut self) {
+        if !self.unsaid.is_empty() {
+            let or_more = if self.unsaid.len() < MOST_UNSAID { "" } else { " or more" };
+            let text = format!("{}{or_more} further warnings are not kept", self.unsaid.len());
+            self.ending.notes.push(text.clone());
+            self.warnings.push(text);
         }
     }
 
@@ -1000,9 +1094,23 @@ impl Recording {
         self.calibrate();
         self.seam(monotonic_ns());
         let places = self.profiler.as_ref().map(Profiler::places).unwrap_or_default();
+        let lacks = self.lacks();
         if let Some(flight) = &mut self.flight {
-            flight.save(why, &self.info, places, exit_code);
+            flight.save(why, &self.info, places, exit_code, lacks);
         }
+    }
+
+    /// What a save that begins now lacks, as is known.
+    fn lacks(&self) -> Lacks {
+        let of_session = self.session.as_ref().map(Session::missing).unwrap_or_default();
+        let of_telemetry = self.telemetry.as_ref().map(Channels::missing).unwrap_or_default();
+        let of_ros = self.ros.as_ref().map(RosObjects::missing).unwrap_or_default();
+        let uncounted: Vec<Uncounted> = of_session.into_iter().chain(of_telemetry).chain(of_ros).collect();
+        let mut notes = self.ending.notes.clone();
+        let others = uncounted.iter().map(|lost| printable(lost.why.clone())).filter(|why| !notes.contains(why));
+        let others: Vec<String> = others.take(MOST_WARNINGS).collect();
+        notes.extend(others);
+        Lacks { notes, uncounted }
     }
 
     /// What happened until now and lies in rings.
@@ -1040,11 +1148,13 @@ impl Recording {
     /// Nothing more is written. What a flight recorder holds is saved: it is all that there will be.
     fn stop_writing(&mut self, error: taut_recording::Error) {
         self.writer = None;
+        let lacks = self.lacks();
         if let Some(flight) = &mut self.flight {
             let places = self.profiler.as_ref().map(Profiler::places).unwrap_or_default();
             // As far as it was written; what is cut off there is reported as damage.
             flight.seam(flight.length(), monotonic_ns(), own_cpu_ns());
-            flight.save(format!("its memory failed, and the recording ends there ({error})"), &self.info, places, None);
+            let why = format!("its memory failed, and the recording ends there ({error})");
+            flight.save(why, &self.info, places, None, lacks);
         }
         self.failed = Some(error);
     }
@@ -1080,15 +1190,21 @@ impl Recording {
         if let Some(source) = &mut self.source
             && let Err(error) = source.stop()
         {
-            self.warn(format!("kernel events: {error}"));
+            self.note(format!("kernel events: {error}"));
         }
         self.drain_kernel();
         self.finish_profile();
         self.look_up_threads();
+        self.calibrate();
         // Processes that have ended give their descriptors back to files that found none.
+        let mut drains = MOST_DRAINS;
         for _ in 0..MOST_DRAINS {
             let known = self.known_files();
             self.scan(monotonic_ns());
+            self.drain_ros_objects();
+            while drains > 0 && self.drain_telemetry() == Pace::Behind {
+                drains -= 1;
+            }
             self.discover();
             if known == self.known_files() {
                 break;
@@ -1117,10 +1233,11 @@ impl Recording {
                 break;
             }
         }
-        // How many stamps a ring held that could not be opened is not known: one at least.
-        for place in self.session.as_ref().map(Session::unread).unwrap_or_default() {
-            self.lost_of(LostWhat::Stamps, place, 1, true);
-        }
+        // What a file held that could not be opened is not known.
+        let mut unread = self.session.as_ref().map(Session::unread).unwrap_or_default();
+        unread.extend(self.telemetry.as_ref().map(Channels::unread).unwrap_or_default());
+        unread.extend(self.ros.as_ref().map(RosObjects::unread).unwrap_or_default());
+        unread.into_iter().for_each(|lost| self.lose(lost));
         self.calibrate();
         self.warn_of_outliving(exit_code);
         self.with_writer(Writer::flush);
@@ -1139,9 +1256,11 @@ impl Recording {
         self.ending.exit_code = exit_code;
         self.ending.reason = end.reason(exit_code.is_some()).to_owned();
         self.ending.recorder_cpu_ns = own_cpu_ns();
+        self.say_the_unsaid();
         if let Err(error) = self.output.put_in_place() {
             is_saved = false;
-            self.warn(format!("the recording is in {}: {error}", self.output.path().display()));
+            // However many others there are.
+            self.warnings.push(printable(format!("the recording is in {}: {error}", self.output.path().display())));
         }
         let written = match (self.failed, self.writer) {
             (Some(error), _) => Err(error),
@@ -1163,9 +1282,10 @@ impl Recording {
         self.crashed = proc::bury_orphans(child).or(self.crashed);
     }
 
-    /// How many ring files were found so far, and how many are open: both are as before when none is left to find.
-    fn known_files(&self) -> (usize, usize) {
-        self.session.as_ref().map_or((0, 0), |session| (session.files(), session.pids().len()))
+    /// How many files of each kind were found so far, and how many are open: all are as before when none is left to find.
+    fn known_files(&self) -> [Option<[usize; 2]>; 3] {
+        let session = self.session.as_ref().map(Session::known);
+        [session, self.telemetry.as_ref().map(Channels::known), self.ros.as_ref().map(RosObjects::known)]
     }
 
     fn warn_of_outliving(&mut self, exit_code: Option<i32>) {

@@ -12,10 +12,11 @@ use std::{
 };
 
 use taut_clock::Counter;
-use taut_recording::{Kind, Name, RosBatch, StampBatch};
+use taut_recording::{Kind, LostWhat, Name, RosBatch, StampBatch};
 
 use crate::{
     files::{Files, Mapped, Then},
+    listing::Uncounted,
     owner::Owner,
     pace::Pace,
     proc,
@@ -100,6 +101,8 @@ pub struct Drained {
     pub lost_telemetry: Vec<(String, u64)>,
     /// Ring files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
+    /// What is lost by them, or for want of a session, in an unknown number.
+    pub uncounted: Vec<Uncounted>,
     /// How soon to look again.
     pub pace: Pace,
 }
@@ -113,10 +116,11 @@ pub struct Session {
     names: Names,
     /// What was reported already of the session as a whole.
     told: HashSet<&'static str>,
+    /// Why the directory could not be listed the last time.
+    unlisted: Option<String>,
     /// To hand out with the next drain.
     held: Drained,
     processes: usize,
-    files: usize,
 }
 
 impl Session {
@@ -130,12 +134,12 @@ impl Session {
         lock.try_lock()?;
         Ok(Session {
             lock,
-            rings: Files::new(directory, "taut", "stamps are"),
+            rings: Files::new(directory, "taut", (LostWhat::Stamps, "stamps are")),
             names: Names::default(),
             told: HashSet::new(),
+            unlisted: None,
             held: Drained::default(),
             processes: 0,
-            files: 0,
         })
     }
 
@@ -166,9 +170,10 @@ impl Session {
         &mut self.names
     }
 
-    /// Host pids of the processes whose rings are known.
+    /// Host pids of the processes whose rings are known. What a process of another PID namespace calls itself is not its own pid
+    /// here, but perhaps another process's.
     pub fn pids(&self) -> Vec<i32> {
-        self.rings.iter().map(|ring| ring.owner.pid).collect()
+        self.rings.iter().filter(|ring| ring.owner.is_found).map(|ring| ring.owner.pid).collect()
     }
 
     /// How many processes made a ring file of stamps so far, the dead ones too.
@@ -176,9 +181,9 @@ impl Session {
         self.processes
     }
 
-    /// How many ring files were found so far, of whatever content.
-    pub fn files(&self) -> usize {
-        self.files
+    /// How many ring files, of whatever content, were taken up so far, and how many are open.
+    pub fn known(&self) -> [usize; 2] {
+        self.rings.known()
     }
 
     /// From now on no more is taken than what the rings hold now: what is written later is not part of this recording.
@@ -189,13 +194,18 @@ impl Session {
 
     /// Looks for new ring files.
     pub fn discover(&mut self, drained: &mut Drained) {
-        let found = match self.rings.look() {
+        let found = self.rings.look();
+        self.unlisted = None;
+        let found = match found {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.tell("gone", drained, "is gone: what starts now is not recorded; what was there before is");
                 return;
             }
-            Err(_) => return,
+            Err(error) => {
+                self.unlisted = Some(error.to_string());
+                return;
+            }
         };
         if found.is_cut {
             self.tell("cut", drained, "holds more files than are looked at; processes may be missing");
@@ -203,26 +213,42 @@ impl Session {
         let mut tries = LOCK_TRIES;
         for path in found.paths {
             if self.rings.len() >= FILES_MAX {
-                self.tell("full", drained, "has more processes at a time than can be recorded; some are missing");
+                self.rings.wait(path, &format!("the session has more than {FILES_MAX} processes at a time"));
+                if self.told.insert("full") {
+                    let directory = self.rings.directory().display();
+                    let why =
+                        "has more processes at a time than can be recorded; the others wait until some have ended";
+                    drained.refused.push(format!("session directory {directory} {why}"));
+                }
                 continue;
             }
             let opened = RingFile::open(&path, &mut tries);
             let holds_stamps = opened.as_ref().is_ok_and(|ring| ring.content == Content::Stamps);
             match self.rings.take_up(path, opened) {
                 Ok(()) => {
-                    self.files += 1;
                     self.processes += usize::from(holds_stamps);
                     drained.pace = Pace::Lively;
                 }
                 Err(told) => drained.refused.extend(told),
             }
         }
+        drained.uncounted.extend(self.rings.take_lost());
     }
 
-    /// Pids, as their ring files have them, of processes that could not be taken up so far.
-    pub fn unread(&self) -> Vec<String> {
-        let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        self.rings.unread().map(stem).collect()
+    /// What could not be taken up so far, but may be.
+    pub fn unread(&self) -> Vec<Uncounted> {
+        let unlisted = self.unlisted.as_ref().map(|why| {
+            let directory = self.rings.directory().display();
+            self.of_session(format!(
+                "session directory {directory} cannot be listed: {why}; what began since is not recorded"
+            ))
+        });
+        self.rings.unread().into_iter().chain(unlisted).collect()
+    }
+
+    /// Files of which nothing is recorded now.
+    pub fn missing(&self) -> Vec<Uncounted> {
+        self.rings.missing()
     }
 
     /// Takes what all rings hold.
@@ -231,18 +257,18 @@ impl Session {
         let share = self.share();
         let names = &mut self.names;
         self.rings.sort_out(|path, ring| {
-            // Unread for now where it cannot be asked for: reading beyond the end of a file is what must not be.
-            let Ok(is_whole) = ring.shared.is_whole() else { return Then::Stays };
-            let is_whole = is_whole && {
+            let is_whole = ring.shared.is_whole() && {
                 ring.drain_whole(share, names, &mut drained);
                 !ring.shared.is_cut()
             };
             if is_whole {
                 return Then::Stays;
             }
-            drained.refused.push(format!("{}: it was cut short; its stamps are lost", path.display()));
-            Then::IsRefused
+            let why = format!("{}: it was cut short; its stamps are lost", path.display());
+            drained.refused.push(why.clone());
+            Then::IsRefused(why)
         });
+        drained.uncounted.extend(self.rings.take_lost());
         if self.names.is_full {
             let why = format!("has more than {RECORDING_NAMES_MAX} different names; the others are missing");
             self.tell("names", &mut drained, &why);
@@ -258,7 +284,7 @@ impl Session {
         let names = &mut self.names;
         self.rings.sort_out(|_, ring| {
             // A file that was cut short is told by `drain`.
-            if !ring.shared.is_whole().unwrap_or(false) {
+            if !ring.shared.is_whole() {
                 return Then::Stays;
             }
             // Liveness is read before the last drain: what a process wrote before it died is then in the ring.
@@ -285,11 +311,18 @@ impl Session {
         DRAIN_MAX / self.rings.len().max(1) as u64
     }
 
-    /// Says once what is wrong with the session as a whole.
+    /// Says once what is wrong with the session as a whole, so that stamps are lost.
     fn tell(&mut self, what: &'static str, drained: &mut Drained, why: &str) {
         if self.told.insert(what) {
-            drained.refused.push(format!("session directory {} {why}", self.rings.directory().display()));
+            let why = format!("session directory {} {why}", self.rings.directory().display());
+            drained.refused.push(why.clone());
+            drained.uncounted.push(self.of_session(why));
         }
+    }
+
+    /// Stamps of no process in particular.
+    fn of_session(&self, why: String) -> Uncounted {
+        Uncounted { what: LostWhat::Stamps, place: "session".to_owned(), why }
     }
 }
 
@@ -366,6 +399,13 @@ struct Slot {
 impl Mapped for RingFile {
     fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    fn holds(&self) -> LostWhat {
+        match self.content {
+            Content::Stamps => LostWhat::Stamps,
+            Content::Ros => LostWhat::RosEvents,
+        }
     }
 }
 
@@ -514,10 +554,13 @@ impl RingFile {
         if waiting > self.ring_records {
             // No producer does this. Believe nothing of it, and go on from its head.
             if !std::mem::replace(&mut self.slots[slot].is_told, true) {
-                drained.refused.push(format!(
+                let why = format!(
                     "process {}: slot {slot} states {waiting} records in a ring of {}; they are not recorded",
                     self.owner.pid, self.ring_records
-                ));
+                );
+                drained.refused.push(why.clone());
+                let place = format!("process {}, slot {slot}", self.owner.pid);
+                drained.uncounted.push(Uncounted { what: self.holds(), place, why });
             }
             self.consumed(slot, head);
             return 0;

@@ -5,10 +5,11 @@
 
 use std::{io, path::Path, sync::atomic::Ordering};
 
-use taut_recording::{RosObject, RosObjectKind};
+use taut_recording::{LostWhat, RosObject, RosObjectKind};
 
 use crate::{
     files::{Files, Mapped, Then},
+    listing::Uncounted,
     owner::Owner,
     shared::{HEADER_BYTES, Shared, bad},
 };
@@ -37,52 +38,80 @@ pub struct Drained {
     pub lost: Vec<(String, u64)>,
     /// Files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
+    /// What is lost by files that were refused, here or when they were found, in an unknown number.
+    pub uncounted: Vec<Uncounted>,
 }
 
 /// The files of objects of a session directory.
-pub struct RosObjects(Files<ObjectsFile>);
+pub struct RosObjects {
+    files: Files<ObjectsFile>,
+    /// That there are too many was reported.
+    is_full_told: bool,
+}
 
 impl RosObjects {
     /// Watches a session directory.
     pub fn open(directory: &Path) -> RosObjects {
-        RosObjects(Files::new(directory, "ros", "ROS 2 names are"))
+        let files = Files::new(directory, "ros", (LostWhat::RosEvents, "ROS 2 names are"));
+        RosObjects { files, is_full_told: false }
     }
 
     /// Looks for new files.
     pub fn discover(&mut self, refused: &mut Vec<String>) {
         // That the directory is gone is told by whoever looks for rings.
-        for path in self.0.look().unwrap_or_default().paths {
-            if self.0.len() >= FILES_MAX {
-                refused.push(format!("more than {FILES_MAX} ROS 2 processes at a time: the others have no names"));
+        for path in self.files.look().unwrap_or_default().paths {
+            if self.files.len() >= FILES_MAX {
+                let why = format!("the session has more than {FILES_MAX} ROS 2 processes at a time");
+                self.files.wait(path, &why);
+                if !std::mem::replace(&mut self.is_full_told, true) {
+                    refused.push(format!("{why}: the others have no names until some have ended"));
+                }
                 continue;
             }
             let opened = ObjectsFile::open(&path);
-            refused.extend(self.0.take_up(path, opened).err().flatten());
+            refused.extend(self.files.take_up(path, opened).err().flatten());
         }
+    }
+
+    /// What could not be taken up so far, but may be.
+    pub fn unread(&self) -> Vec<Uncounted> {
+        self.files.unread()
+    }
+
+    /// Files of which nothing is recorded now.
+    pub fn missing(&self) -> Vec<Uncounted> {
+        self.files.missing()
+    }
+
+    /// How many files were taken up so far, and how many are open.
+    pub fn known(&self) -> [usize; 2] {
+        self.files.known()
     }
 
     /// Takes what the files hold that was not taken before, and removes those of processes that are gone.
     pub fn drain(&mut self) -> Drained {
         let mut drained = Drained::default();
-        self.0.sort_out(|path, file| match file.drain(&mut drained) {
+        self.files.sort_out(|path, file| match file.drain(&mut drained) {
             Ok(true) => Then::IsDone,
             Ok(false) => Then::Stays,
             Err(error) => {
-                drained.refused.push(format!("{}: {error}; the ROS 2 names behind are missing", path.display()));
-                Then::IsRefused
+                let why = format!("{}: {error}; the ROS 2 names behind are missing", path.display());
+                drained.refused.push(why.clone());
+                Then::IsRefused(why)
             }
         });
+        drained.uncounted.extend(self.files.take_lost());
         drained
     }
 
     /// Whether a file holds more than was taken.
     pub fn has_more(&self) -> bool {
-        self.0.iter().any(|file| file.length() > file.taken)
+        self.files.iter().any(|file| file.length() > file.taken)
     }
 
     /// Looks which processes are gone: their files go with the next drain. To be called now and then: it asks /proc.
     pub fn note_dead(&mut self) {
-        self.0.iter_mut().for_each(|file| file.is_dead = file.is_dead || !file.owner.is_alive());
+        self.files.iter_mut().for_each(|file| file.is_dead = file.is_dead || !file.owner.is_alive());
     }
 }
 
@@ -100,6 +129,10 @@ struct ObjectsFile {
 impl Mapped for ObjectsFile {
     fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    fn holds(&self) -> LostWhat {
+        LostWhat::RosEvents
     }
 }
 

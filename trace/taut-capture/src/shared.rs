@@ -100,12 +100,9 @@ impl Shared {
         self.map.len()
     }
 
-    /// Whether the file still is as long as it was.
-    ///
-    /// # Errors
-    /// It cannot be asked for now, which says nothing of the file.
-    pub fn is_whole(&self) -> io::Result<bool> {
-        Ok(!self.is_cut() && self.file.metadata()?.len() >= self.map.len() as u64)
+    /// Whether the file still is as long as it was. Where it cannot be asked for now, a read says so: see [`Shared::is_cut`].
+    pub fn is_whole(&self) -> bool {
+        !self.is_cut() && self.file.metadata().map_or(true, |now| now.len() >= self.map.len() as u64)
     }
 
     /// Whether it was cut under a read, so that zeros were read.

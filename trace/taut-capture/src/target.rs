@@ -168,6 +168,12 @@ pub fn session_of(pid: i32, said: Option<&Path>) -> Result<Option<PathBuf>, Erro
     Ok(session.filter(|s| !s.is_empty()).map(|session| as_seen_by(pid, Path::new(&session))))
 }
 
+/// The session that a process was told of when it began; `None` where that is none, or cannot be asked for.
+pub fn told_session(pid: i32) -> Option<PathBuf> {
+    let session = proc::environment(pid, "TAUT_SESSION").ok().flatten().filter(|session| !session.is_empty())?;
+    Some(as_seen_by(pid, Path::new(&session)))
+}
+
 /// A path of that process: relative to where it runs, and perhaps in a file system of its own, where the host may have another
 /// directory of that name.
 fn as_seen_by(pid: i32, path: &Path) -> PathBuf {

@@ -11,10 +11,11 @@ use std::{
 };
 
 use taut_clock::Counter;
-use taut_recording::{Writer, telemetry::StructLayout};
+use taut_recording::{LostWhat, Writer, telemetry::StructLayout};
 
 use crate::{
     files::{Files, Mapped, Then},
+    listing::Uncounted,
     owner::Owner,
     pace::Pace,
     shared::{HEADER_BYTES, Shared, bad},
@@ -51,6 +52,8 @@ pub struct Drained {
     pub lost: Vec<(String, u64)>,
     /// Files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
+    /// What is lost by files that were refused, here or when they were found, in an unknown number.
+    pub uncounted: Vec<Uncounted>,
     /// How soon to look again.
     pub pace: Pace,
     /// The recording could not be written.
@@ -60,6 +63,8 @@ pub struct Drained {
 /// The telemetry files of a session directory.
 pub struct Channels {
     files: Files<ChannelFile>,
+    /// That there are too many was reported.
+    is_full_told: bool,
     described: Described,
     /// A value, copied out of shared memory before it is looked at.
     value: Vec<u8>,
@@ -75,12 +80,14 @@ struct Described {
 impl Channels {
     /// Watches a session directory; `late` skips what its rings hold now.
     pub fn open(directory: &Path, late: bool) -> Channels {
-        let files = Files::new(directory, "telemetry", "telemetry is");
-        let mut channels = Channels { files, described: Described::default(), value: Vec::new() };
+        let files = Files::new(directory, "telemetry", (LostWhat::Telemetry, "telemetry is"));
+        let described = Described::default();
+        let mut channels = Channels { files, is_full_told: false, described, value: Vec::new() };
         if late {
             channels.discover(&mut Vec::new());
             // What is refused here is refused and told again: nothing remembers it.
             channels.files.look_again();
+            channels.is_full_told = false;
             channels.files.iter_mut().for_each(ChannelFile::skip);
         }
         channels
@@ -91,8 +98,11 @@ impl Channels {
         // That the directory is gone is told by whoever looks for rings.
         for path in self.files.look().unwrap_or_default().paths {
             if self.files.len() >= FILES_MAX {
-                refused
-                    .push(format!("more than {FILES_MAX} telemetry channels at a time: the others are not recorded"));
+                let why = format!("the session has more than {FILES_MAX} telemetry channels at a time");
+                self.files.wait(path, &why);
+                if !std::mem::replace(&mut self.is_full_told, true) {
+                    refused.push(format!("{why}: the others wait until some have ended"));
+                }
                 continue;
             }
             let opened = ChannelFile::open(&path).and_then(|file| self.described.with(file));
@@ -100,23 +110,40 @@ impl Channels {
         }
     }
 
+    /// What could not be taken up so far, but may be.
+    pub fn unread(&self) -> Vec<Uncounted> {
+        self.files.unread()
+    }
+
+    /// Files of which nothing is recorded now.
+    pub fn missing(&self) -> Vec<Uncounted> {
+        self.files.missing()
+    }
+
+    /// How many files were taken up so far, and how many are open.
+    pub fn known(&self) -> [usize; 2] {
+        self.files.known()
+    }
+
     /// Writes what the rings hold, and removes the files that are done with.
     pub fn drain(&mut self, writer: &mut Writer) -> Drained {
         let mut drained = Drained::default();
         let value = &mut self.value;
         self.files.sort_out(|path, file| {
-            let Ok(is_whole) = file.shared.is_whole() else { return Then::Stays };
+            let is_whole = file.shared.is_whole();
             let is_done = is_whole
                 && file.drain(writer, value, &mut drained).unwrap_or_else(|error| {
                     drained.failed = Some(error);
                     false
                 });
             if !is_whole || file.shared.is_cut() {
-                drained.refused.push(format!("{}: it was cut short; its telemetry is lost", path.display()));
-                return Then::IsRefused;
+                let why = format!("{}: it was cut short; its telemetry is lost", path.display());
+                drained.refused.push(why.clone());
+                return Then::IsRefused(why);
             }
             if is_done { Then::IsDone } else { Then::Stays }
         });
+        drained.uncounted.extend(self.files.take_lost());
         drained
     }
 
@@ -173,6 +200,10 @@ impl Mapped for ChannelFile {
     fn shared(&self) -> &Shared {
         &self.shared
     }
+
+    fn holds(&self) -> LostWhat {
+        LostWhat::Telemetry
+    }
 }
 
 impl ChannelFile {
@@ -205,8 +236,10 @@ impl ChannelFile {
         let mut text = vec![0; described];
         shared.copy(HEADER_BYTES, &mut text);
         let layout = StructLayout::parse(&String::from_utf8_lossy(&text), value_bytes).map_err(|why| bad(&why))?;
-        if layout.name.len() > NAME_BYTES || layout.name.chars().any(char::is_control) {
-            return Err(bad(&format!("its name is longer than {NAME_BYTES} bytes or holds control characters")));
+        let is_named = !layout.name.trim().is_empty() && layout.name.len() <= NAME_BYTES;
+        if !is_named || layout.name.chars().any(char::is_control) {
+            let why = format!("its name is empty, longer than {NAME_BYTES} bytes, or holds control characters");
+            return Err(bad(&why));
         }
         let owner = Owner::new(header.u32(16) as i32, header.u64(40), header.u64(32));
         shared.check_owner(&owner)?;
@@ -231,6 +264,11 @@ impl ChannelFile {
         Ok(channel)
     }
 
+    /// Where losses are counted.
+    fn place(&self) -> String {
+        format!("{}/{}", self.owner.pid, self.layout.name)
+    }
+
     /// Starts with what is written from now on.
     fn skip(&mut self) {
         self.lost = self.shared.u64(LOST).load(Ordering::Relaxed);
@@ -252,15 +290,17 @@ impl ChannelFile {
         let lost = self.shared.u64(LOST).load(Ordering::Relaxed);
         let more = lost.saturating_sub(std::mem::replace(&mut self.lost, lost));
         if more > 0 {
-            drained.lost.push((format!("{}/{}", self.owner.pid, self.layout.name), more));
+            drained.lost.push((self.place(), more));
         }
         if waiting > self.slot_count {
             // No producer does this. Believe nothing of it, and go on from its head.
             if !std::mem::replace(&mut self.is_told, true) {
-                drained.refused.push(format!(
+                let why = format!(
                     "process {}: telemetry {:?} states {waiting} values in a ring of {}; they are not recorded",
                     self.owner.pid, self.layout.name, self.slot_count
-                ));
+                );
+                drained.refused.push(why.clone());
+                drained.uncounted.push(Uncounted { what: LostWhat::Telemetry, place: self.place(), why });
             }
             self.consumed(head);
             return Ok(is_closed);

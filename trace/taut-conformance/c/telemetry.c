@@ -1,8 +1,9 @@
-/* Writes telemetry: telemetry COUNT [fork|kill|full|wrong]. The same as src/telemetry.rs, value by value. */
+/* Writes telemetry: telemetry COUNT [fork|kill|full|wrong|refused|later]. The same as src/telemetry.rs, value by value. */
 #include "taut.h"
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 enum mode { STOPPED = 0, POSITION = 10 };
@@ -50,12 +51,42 @@ static void write_one(taut_telemetry_t *log, uint64_t cycle) {
   TAUT_WRITE(log, &leg);
 }
 
+/* Values lost of one that is written to a channel of this name and rate. */
+static uint64_t lost_of(const char *name, double rate_hz) {
+  taut_telemetry_t *log = TAUT_TELEMETRY(name, leg_t, rate_hz);
+  uint64_t lost;
+  write_one(log, 9);
+  lost = taut_telemetry_lost(log);
+  taut_telemetry_close(log);
+  return lost;
+}
+
+/* Lets files be so long; returns how long they might be before. */
+static rlim_t limit_files(rlim_t bytes) {
+  struct rlimit limit;
+  rlim_t before;
+  if (getrlimit(RLIMIT_FSIZE, &limit)) return 0;
+  before = limit.rlim_cur;
+  limit.rlim_cur = bytes;
+  return setrlimit(RLIMIT_FSIZE, &limit) ? 0 : before;
+}
+
 int main(int argc, char **argv) {
   const uint64_t count = strtoull(argc > 1 ? argv[1] : "1", NULL, 10);
   const char *what = argc > 2 ? argv[2] : "";
+  const int is_late = !strcmp(what, "later") && taut_attached();
+  const rlim_t before = is_late ? limit_files(4096) : 0; /* The channel gets no file before its second value. */
   taut_telemetry_t *log = TAUT_TELEMETRY("leg", leg_t, !strcmp(what, "full") ? 1 : 1000);
-  uint64_t cycle;
-  for (cycle = 0; cycle < count; cycle++) write_one(log, cycle);
+  uint64_t cycle, refused = 0;
+  for (cycle = 0; cycle < count; cycle++) {
+    if (is_late && cycle == 1) limit_files(before);
+    write_one(log, cycle);
+  }
+  if (!strcmp(what, "refused")) {
+    const char *const rates[] = {"0", "-1", "nan", "inf", "1e12"}, *const names[] = {"", " \n"};
+    for (cycle = 0; cycle < 5; cycle++) refused += lost_of("none", strtod(rates[cycle], NULL));
+    for (cycle = 0; cycle < 2; cycle++) refused += lost_of(names[cycle], 1000);
+  }
   if (!strcmp(what, "wrong")) {
     joint_t joint = {0, 0, 0};
     TAUT_WRITE(log, &joint);
@@ -70,7 +101,7 @@ int main(int argc, char **argv) {
     write_one(log, count);
   }
   if (!strcmp(what, "kill")) raise(SIGKILL);
-  printf("%llu\n", (unsigned long long)taut_telemetry_lost(log));
+  printf("%llu\n", (unsigned long long)(taut_telemetry_lost(log) + refused));
   taut_telemetry_close(log);
   return 0;
 }

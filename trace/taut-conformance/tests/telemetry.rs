@@ -12,7 +12,10 @@ use std::{
     process::Command,
 };
 
-use taut_capture::telemetry::{Channels, Drained};
+use taut_capture::{
+    rings::Session,
+    telemetry::{Channels, Drained},
+};
 use taut_recording::{Ending, Info, Record, Writer, log::Log, ros2msg::Schema};
 
 fn producers() -> Vec<(&'static str, PathBuf)> {
@@ -144,6 +147,36 @@ fn another_struct_than_the_channel_s_is_not_written() {
     for (name, program) in producers().into_iter().filter(|(name, _)| *name != "rust") {
         let got = run(&program, &["2", "wrong"]);
         assert_eq!((got.values.len(), got.said.as_str()), (2, "1"), "{name}");
+    }
+}
+
+/// When it was made, and at the first value, no file could be made; at the second one nobody looks.
+#[test]
+fn a_channel_that_got_no_ring_looks_for_one_again() {
+    for (name, program) in producers() {
+        let got = run(&program, &["6", "later"]);
+        let sequences: Vec<u32> = got.messages.iter().map(|(sequence, _)| *sequence).collect();
+        assert_eq!((sequences, got.said.as_str()), (vec![2, 3, 4, 5], "2"), "{name}");
+        assert_eq!((got.drained.lost.len(), got.files_left), (0, 0), "{name}: what had no ring is told by the process");
+    }
+}
+
+/// In Python it is an error (`python/tests/test_telemetry.py`).
+#[test]
+fn a_channel_of_no_rate_or_no_name_writes_nothing_and_counts_it() {
+    for (name, program) in producers() {
+        let session = tempfile::tempdir_in("/dev/shm").unwrap();
+        let environment = [("TAUT_SESSION", session.path().to_str().unwrap()), ("TAUT_CLOCK", "monotonic")];
+        let output = Command::new(&program).args(["5", "refused"]).envs(environment).output().unwrap();
+        assert_eq!((output.stdout, output.stderr), (b"7\n".to_vec(), Vec::new()), "{name}");
+        let files = fs::read_dir(session.path()).unwrap().flatten();
+        let files = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "telemetry"));
+        assert_eq!(files.count(), 1, "{name}: of the channel that is one");
+        // The recorder says how many: of them there is no ring.
+        let mut rings = Session::open(session.path()).unwrap();
+        rings.discover(&mut taut_capture::rings::Drained::default());
+        let lost = rings.drain().lost_telemetry;
+        assert_eq!(lost.iter().map(|(_, count)| *count).collect::<Vec<u64>>(), [7], "{name}: {lost:?}");
     }
 }
 

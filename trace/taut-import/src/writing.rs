@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use taut_recording::{Ending, Histogram, Info, Kind, Name, Record, StampBatch, Thread, Writer};
+use taut_recording::{Ending, Histogram, Info, Kind, Name, Output, Record, StampBatch, Thread, Writer};
 
 use crate::Error;
 
@@ -49,7 +49,8 @@ pub struct Imported {
 pub(crate) struct Import {
     /// Until the end.
     writer: Option<Writer>,
-    partial: PathBuf,
+    /// Nothing half-written is left where it is dropped before the end.
+    output: Output,
     to: PathBuf,
     start_ns: u64,
     end_ns: u64,
@@ -61,7 +62,6 @@ pub(crate) struct Import {
     ending: Ending,
     /// Sentences beyond [`MOST_SENTENCES`].
     unsaid: u64,
-    is_whole: bool,
 }
 
 impl Import {
@@ -82,15 +82,14 @@ impl Import {
 
     /// Starts a recording of whose source more is known.
     pub fn begin_with(to: &Path, info: &Info) -> Result<Import, Error> {
-        let mut partial = to.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
         let start_ns = info.start_monotonic_ns;
-        let writer = Writer::create(&partial, info)?;
+        let output = Output::open(to)?;
+        let mut writer = Writer::create(output.path(), info).map_err(|error| error.at(to))?;
+        writer.set_path(to);
         let (to, done) = (to.to_owned(), Imported::default());
         Ok(Import {
             writer: Some(writer),
-            partial,
+            output,
             to,
             start_ns,
             end_ns: start_ns,
@@ -99,7 +98,6 @@ impl Import {
             pending: BTreeMap::new(),
             ending: Ending::default(),
             unsaid: 0,
-            is_whole: false,
         })
     }
 
@@ -242,9 +240,8 @@ impl Import {
         }
         (self.done.stamps, self.done.ros_events) = (ending.stamps, ending.ros_events);
         self.done.duration_ns = self.end_ns - self.start_ns;
-        std::fs::rename(&self.partial, &self.to)
-            .map_err(|source| taut_recording::Error::Io { path: self.to.clone(), source })?;
-        self.is_whole = true;
+        let placed = self.output.put_in_place();
+        placed.map_err(|source| taut_recording::Error::Io { path: self.to.clone(), source })?;
         Ok(std::mem::take(&mut self.done))
     }
 
@@ -275,13 +272,4 @@ fn shortened(name: &str) -> String {
         end -= 1;
     }
     name[..end].to_owned()
-}
-
-impl Drop for Import {
-    fn drop(&mut self) {
-        if !self.is_whole {
-            // Nothing half-written is left; that there was nothing to remove is as well.
-            let _ = std::fs::remove_file(&self.partial);
-        }
-    }
 }

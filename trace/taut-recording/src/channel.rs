@@ -29,6 +29,35 @@ pub struct Told {
     pub damage: Vec<String>,
 }
 
+/// A number of a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// A whole one, as it is: a calendar's nanoseconds do not fit a double.
+    Integer(i64),
+    /// Any other.
+    Double(f64),
+}
+
+impl Number {
+    /// As a double.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Number::Integer(value) => value as f64,
+            Number::Double(value) => value,
+        }
+    }
+
+    /// In another unit. It stays whole where the factor is.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Number {
+        let whole = match self {
+            Number::Integer(value) if factor.fract() == 0.0 && factor.abs() < 1e15 => value.checked_mul(factor as i64),
+            _ => None,
+        };
+        whole.map_or(Number::Double(self.as_f64() * factor), Number::Integer)
+    }
+}
+
 /// Gives for each message of `topic` its log time and the value of each field, `None` where this message lacks it.
 ///
 /// # Errors
@@ -37,7 +66,7 @@ pub fn channel_numbers(
     bytes: &[u8],
     topic: &str,
     fields: &[&str],
-    sink: &mut dyn FnMut(u64, &[Option<f64>]),
+    sink: &mut dyn FnMut(u64, &[Option<Number>]),
 ) -> Result<Told, Error> {
     let wrong = |what: String| Error::Channel(format!("{topic}: {what}"));
     let paths: Vec<String> = fields
@@ -214,13 +243,19 @@ fn pointer(field: &str) -> Option<String> {
     Some(pointer)
 }
 
-fn number(value: &Value) -> Option<f64> {
+fn number(value: &Value) -> Option<Number> {
     // A ROS time, as its schema has it or as the bridges write it.
-    let part = |names: [&str; 2]| names.iter().find_map(|name| value.get(*name)?.as_f64());
+    let part = |names: [&str; 2]| names.iter().find_map(|name| value.get(*name).filter(|part| part.is_number()));
     if let (Some(sec), Some(nanosec)) = (part(["sec", "secs"]), part(["nanosec", "nsec"])) {
-        return Some(sec * 1e9 + nanosec);
+        let whole = sec.as_i64().zip(nanosec.as_i64());
+        let whole = whole.and_then(|(sec, nanosec)| sec.checked_mul(1_000_000_000)?.checked_add(nanosec));
+        return match whole {
+            Some(ns) => Some(Number::Integer(ns)),
+            None => Some(Number::Double(sec.as_f64()? * 1e9 + nanosec.as_f64()?)),
+        };
     }
-    value.as_f64().or(value.as_bool().map(|b| f64::from(u8::from(b))))
+    let whole = value.as_i64().or(value.as_bool().map(i64::from)).map(Number::Integer);
+    whole.or(value.as_f64().map(Number::Double))
 }
 
 #[cfg(test)]
@@ -275,6 +310,11 @@ mod tests {
     }
 
     fn numbers(bytes: &[u8], topic: &str, fields: &[&str]) -> Result<(Vec<Option<f64>>, Told), Error> {
+        let (values, told) = exact(bytes, topic, fields)?;
+        Ok((values.into_iter().map(|value| value.map(Number::as_f64)).collect(), told))
+    }
+
+    fn exact(bytes: &[u8], topic: &str, fields: &[&str]) -> Result<(Vec<Option<Number>>, Told), Error> {
         let mut last = Vec::new();
         let told = channel_numbers(bytes, topic, fields, &mut |log_time, values| {
             assert_eq!(log_time, 9);
@@ -301,6 +341,20 @@ mod tests {
             br#"{"stamp":{"sec":2,"nanosec":5},"pose":{"x":1.25},"joints":[0.5,true]}                           "#;
         let (values, _) = numbers(&file("json", text), "/arm", &["stamp", "pose.x", "joints[1]"]).unwrap();
         assert_eq!(values, [Some(2e9 + 5.0), Some(1.25), Some(1.0)]);
+    }
+
+    #[test]
+    fn whole_numbers_stay_whole_and_times_exact_to_the_nanosecond() {
+        const NS: i64 = 1_700_000_000_000_000_123;
+        let text =
+            br#"{"stamp":{"sec":1700000000,"nanosec":123},"ns":1700000000000000123,"us":1700000000000001,"s":1.5}"#;
+        let (values, _) = exact(&file("json", text), "/arm", &["stamp", "ns", "us", "s"]).unwrap();
+        let values: Vec<Number> = values.into_iter().map(Option::unwrap).collect();
+        assert_eq!(values[..2], [Number::Integer(NS); 2]);
+        assert_eq!(values[2].times(1000.0), Number::Integer(1_700_000_000_000_001_000));
+        assert_eq!((values[3], values[3].times(1e9)), (Number::Double(1.5), Number::Double(1.5e9)));
+        assert_eq!(Number::Integer(3).times(0.5), Number::Double(1.5));
+        assert_eq!(Number::Integer(i64::MAX).times(1000.0), Number::Double(i64::MAX as f64 * 1000.0));
     }
 
     #[test]

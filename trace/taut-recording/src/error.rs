@@ -46,6 +46,12 @@ pub enum Error {
         /// What it said.
         source: std::io::Error,
     },
+    /// A file that another command writes.
+    #[error("{path}: another command writes it; name another file with -o")]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
     /// The source could not be read.
     #[error("cannot be read: {0}")]
     Read(#[source] std::io::Error),
@@ -67,6 +73,7 @@ impl Error {
         match self {
             Error::Io { source, .. } => Error::Io { path, source },
             Error::Mcap { source, .. } => Error::Mcap { path, source },
+            Error::Busy { .. } => Error::Busy { path },
             other => other,
         }
     }

@@ -656,7 +656,7 @@ pub struct Lost {
     pub place: String,
     /// How many more than at the last entry of this place.
     pub count: u64,
-    /// Whether `count` is an estimate: of a damaged chunk only the length is known.
+    /// Whether `count` is an estimate: of a damaged chunk only the length is known, and of a ring that could not be read nothing.
     pub is_estimate: bool,
 }
 

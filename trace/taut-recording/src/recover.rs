@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::{Contents, Damage, Ending, Error, Info, Record, Writer, read};
+use crate::{Contents, Damage, Ending, Error, Info, Output, Record, Writer, read};
 
 /// Damage that a recovered file's ending names; all of it stands in the Metadata `taut.recovered`.
 const NOTES_MOST: usize = 20;
@@ -94,17 +94,10 @@ impl<'a> Copying<'a> {
         to: &Path,
         more: impl FnOnce(&mut Writer, &Contents) -> Result<(), Error>,
     ) -> Result<Recovered, Error> {
-        let mut partial = to.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = Path::new(&partial);
-        let result = self.write_to(partial, more).and_then(|recovered| {
-            std::fs::rename(partial, to).map_err(|source| Error::Io { path: to.to_owned(), source })?;
-            Ok(recovered)
-        });
-        if result.is_err() {
-            let _ = std::fs::remove_file(partial);
-        }
-        result
+        let mut output = Output::open(to)?;
+        let recovered = self.write_to(output.path(), more).map_err(|error| error.at(to))?;
+        output.put_in_place().map_err(|source| Error::Io { path: to.to_owned(), source })?;
+        Ok(recovered)
     }
 
     fn write_to(

@@ -386,6 +386,25 @@ fn recovery_writes_a_clean_file_and_names_the_loss() {
 }
 
 #[test]
+fn a_file_that_another_command_writes_is_left_to_it_and_a_link_stays_one() {
+    let (_, bytes) = small();
+    let folder = tempfile::tempdir().unwrap();
+    let (link, to) = (folder.path().join("link.mcap"), folder.path().join("clean.mcap"));
+    std::os::unix::fs::symlink("clean.mcap", &link).unwrap();
+    let first = Output::open(&to).unwrap();
+    std::fs::write(first.path(), "half").unwrap();
+    for to in [&to, &link] {
+        assert!(matches!(recover(&bytes, to), Err(Error::Busy { path }) if path == *to));
+        assert_eq!(std::fs::read(first.path()).unwrap(), b"half");
+    }
+    drop(first);
+    recover(&bytes, &link).unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(read_all(&std::fs::read(&to).unwrap()).unwrap().1.damage, []);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing half-written is left");
+}
+
+#[test]
 fn other_peoples_files_are_refused_with_the_reason() {
     let mut mcap = std::io::Cursor::new(Vec::new());
     let options = mcap::WriteOptions::new().profile("ros2");

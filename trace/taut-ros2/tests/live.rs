@@ -77,6 +77,15 @@ fn ros(arguments: &[&str]) -> Option<PathBuf> {
 
 /// Runs the nodes of a script and records them; the truth and the recording.
 fn run(ros: &Path, script: &str, arguments: &[&str]) -> (Vec<Truth>, Recorded) {
+    // An ordinary end may deadlock in Fast DDS (eProsima/Fast-DDS #6193), which is no fault of a recording.
+    let found = (0..5).find_map(|_| run_to_its_end(ros, script, arguments));
+    found.unwrap_or_else(|| panic!("in each of 5 runs of {arguments:?} a process wrote its truth and did not end"))
+}
+
+/// Nothing if a process wrote its truth and did not end then, of those that end as an interpreter does.
+fn run_to_its_end(ros: &Path, script: &str, arguments: &[&str]) -> Option<(Vec<Truth>, Recorded)> {
+    // As nodes.py has it.
+    const HANGS: i32 = 75;
     let folder = tempfile::tempdir().unwrap();
     let (truth, output) = (folder.path().join("truth"), folder.path().join("run.mcap"));
     let text = |path: &Path| path.display().to_string();
@@ -112,11 +121,14 @@ fn run(ros: &Path, script: &str, arguments: &[&str]) -> (Vec<Truth>, Recorded) {
         from_first_stamp: None,
     };
     let recorded = taut_capture::record(&options, &mut |_| {}, &mut |_| {}).unwrap();
+    if recorded.exit_code == Some(HANGS) && arguments.contains(&"--ordinary-end") {
+        return None;
+    }
     assert_eq!((recorded.exit_code, recorded.warnings), (Some(0), vec![]));
     let files = fs::read_dir(&truth).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|e| e == "json"));
     let truth = files.map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect();
-    (truth, read(&output))
+    Some((truth, read(&output)))
 }
 
 fn read(path: &Path) -> Recorded {
@@ -323,7 +335,9 @@ fn holds(title: &str, arguments: &[&str]) -> Option<(Vec<Truth>, Recorded)> {
 
 #[test]
 fn three_nodes_in_three_processes_with_a_service() {
-    let Some((truth, _)) = holds("three processes", &["--count", "200", "--calls"]) else { return };
+    // A subscriber that does not run for a while has all messages.
+    let arguments = ["--count", "200", "--calls", "--depth", "1000"];
+    let Some((truth, _)) = holds("three processes", &arguments) else { return };
     assert_eq!(truth.iter().map(|t| t.guarded.len()).sum::<usize>(), 20);
     assert_eq!((truth.len(), truth.iter().map(|t| t.published.len()).sum::<usize>()), (3, 400));
     assert_eq!(truth.iter().map(|t| t.answered.len()).sum::<usize>(), 20);
@@ -331,10 +345,18 @@ fn three_nodes_in_three_processes_with_a_service() {
 
 #[test]
 fn three_nodes_in_one_process_under_the_multi_threaded_executor() {
-    let arguments =
-        ["--processes", "camera,detector,planner", "--executor", "multi", "--count", "200", "--bytes", "10000"];
+    let arguments = ["--processes", "camera,detector,planner", "--executor", "multi", "--count", "200"];
+    let arguments = [&arguments[..], &["--bytes", "10000", "--depth", "1000"]].concat();
     let Some((truth, _)) = holds("one process, several threads", &arguments) else { return };
     assert_eq!(truth[0].received.len(), 400);
+}
+
+/// The other tests' nodes leave out what comes after their truth is written, and shared memory.
+#[test]
+fn nodes_that_end_as_usual_are_recorded_until_their_end() {
+    let arguments = ["--count", "100", "--calls", "--depth", "1000", "--ordinary-end"];
+    let Some((truth, _)) = holds("an ordinary end", &arguments) else { return };
+    assert_eq!((truth.len(), truth.iter().map(|t| t.published.len()).sum::<usize>()), (3, 200));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{exit::Done, time};
 
 /// Record a robot that comes with taut, and report.
 ///
-/// The robots are simulated, their control loops real. Needs pip install 'taut[demo]'.
+/// The robots are simulated, their control loops real. Needs the wheel with its packages: pip install 'taut-….whl[demo]'.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  taut demo\n  taut demo quad --duration 30")]
 pub struct Args {
@@ -42,7 +42,7 @@ import sys
 try:
     from taut.demo import main
 except ModuleNotFoundError as missing:
-    print(f\"taut: demo: {sys.executable} has no module {missing.name}; pip install 'taut[demo]'\", file=sys.stderr)
+    print(f\"taut: demo: {sys.executable} has no module {missing.name}; pip install 'taut-….whl[demo]'\", file=sys.stderr)
     sys.exit(2)
 main()
 ";
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<Done> {
         command.arg("--output").arg(output);
     }
     let error = command.arg("--taut").arg(std::env::current_exe()?).exec();
-    Err(anyhow!("demo: {}: {error}; install Python 3.11 or later, and pip install 'taut[demo]'", python.shown()))
+    Err(anyhow!("demo: {}: {error}; install Python 3.11 or later, and pip install 'taut-….whl[demo]'", python.shown()))
 }
 
 fn length(text: &str) -> Result<Duration, String> {

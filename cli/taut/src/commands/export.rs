@@ -20,7 +20,7 @@ use taut_report::{
 use taut_tables::{ROWS_A_GROUP, Tables};
 
 use super::flamegraph::profile;
-use crate::{config, exit::Done, input, output};
+use crate::{analyse::lost, config, exit::Done, input, output};
 
 /// Write a recording in the form of another tool.
 #[derive(clap::Args)]
@@ -247,17 +247,6 @@ fn folded(args: &FoldedArgs) -> Result<Done> {
 /// Where to write: as asked for, or beside the recording.
 fn to(asked: Option<&Path>, recording: &Path, ending: &str) -> PathBuf {
     asked.map_or_else(|| recording.with_extension(ending), Path::to_owned)
-}
-
-/// ", 5 stamps LOST"; empty when nothing was.
-fn lost(analysis: &Analysis) -> String {
-    let totals = &analysis.totals;
-    let what = [
-        (totals.lost_stamps, "stamps"),
-        (totals.lost_ros_events, "ROS 2 events"),
-        (totals.lost_kernel_events, "kernel events"),
-    ];
-    what.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {} {what} LOST", words::count(*n))).collect()
 }
 
 /// Says what is damaged.

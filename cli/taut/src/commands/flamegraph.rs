@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Result<Done> {
     Ok(if is_whole { Done::Fine } else { Done::DataLost })
 }
 
-/// The recording's stacks, of which the wanted process has some; and whether the file was whole.
+/// The recording's stacks, of which the wanted process has some; and whether they are all that were sampled.
 pub fn profile(path: &Path, process: Option<&str>) -> Result<(Profile, bool)> {
     let bytes = input::map(path)?;
     let mut stacks = Stacks::default();
@@ -72,6 +72,10 @@ pub fn profile(path: &Path, process: Option<&str>) -> Result<(Profile, bool)> {
         Some(wanted) if !processes.iter().any(|name| name == wanted) => {
             bail!("no process {wanted:?} has samples; there are {}", processes.join(", "))
         }
-        wanted => Ok((stacks.profile(wanted), contents.damage.is_empty())),
+        wanted => {
+            let profile = stacks.profile(wanted);
+            let is_whole = contents.damage.is_empty() && profile.lost == 0;
+            Ok((profile, is_whole))
+        }
     }
 }

@@ -80,6 +80,7 @@ struct Check {
 #[derive(clap::Args)]
 struct Archive {
     /// The folder of a run.
+    #[arg(value_parser = crate::folder::named())]
     folder: PathBuf,
     /// File to write [default: the folder's name with .tar.zst].
     #[arg(short, long, value_name = "FILE")]
@@ -92,7 +93,7 @@ struct Run {
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
     /// Folder for manifest and logs [default: FILE with .run, .sweep or .break].
-    #[arg(short, long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER", value_parser = crate::folder::named())]
     output: Option<PathBuf>,
     /// Continue the run in that folder, or show a complete one.
     #[arg(long)]

@@ -13,6 +13,7 @@ use crate::exit::Done;
 #[command(hide = true, after_help = "Examples:\n  taut man man1\n  taut man /usr/local/share/man/man1")]
 pub struct Args {
     /// The folder that gets them; it is made where it is missing.
+    #[arg(value_parser = crate::folder::named())]
     folder: PathBuf,
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use taut_recording::{Shown, Writer};
+use taut_recording::{Output, Shown, Writer};
 use taut_report::{hosts_json, hosts_sentences};
 
 use crate::{
@@ -45,15 +45,10 @@ pub fn run(args: &Args) -> Result<Done> {
     let all = JoinedRecordings::read(&args.recordings, &args.join, &config)?;
     let alignment = format!("{}\n", hosts_json(&all.joined, &all.names()));
     let written = output::recording(to, |path| {
-        let partial = path.with_extension("mcap.partial");
-        let written = write(&all, &partial, to).and_then(|()| {
-            let sidecar = sidecar(to).map_or(Ok(()), |sidecar| output::write(&alignment, Some(&sidecar)));
-            sidecar.and_then(|()| std::fs::rename(&partial, path).with_context(|| to.shown()))
-        });
-        if written.is_err() {
-            let _ = std::fs::remove_file(&partial);
-        }
-        written
+        let mut file = Output::open(path)?;
+        write(&all, file.path(), to)?;
+        sidecar(to).map_or(Ok(()), |sidecar| output::write(&alignment, Some(&sidecar)))?;
+        file.put_in_place().with_context(|| to.shown())
     });
     written?;
     let damage = all.damage();
@@ -64,13 +59,14 @@ pub fn run(args: &Args) -> Result<Done> {
     Ok(if damage.is_empty() { Done::Fine } else { Done::DataLost })
 }
 
-/// Beside the recording; nowhere beside stdout.
+/// Beside the recording; nowhere beside stdout, a pipe or a device.
 fn sidecar(to: &Path) -> Option<PathBuf> {
-    (to != Path::new("-")).then(|| to.with_extension("alignment.json"))
+    (to != Path::new("-") && !output::is_device(to)).then(|| to.with_extension("alignment.json"))
 }
 
 fn write(all: &JoinedRecordings, partial: &Path, to: &Path) -> Result<()> {
-    let mut writer = Writer::create(partial, &all.info()).with_context(|| to.shown())?;
+    let mut writer = Writer::create(partial, &all.info()).map_err(|error| error.at(to))?;
+    writer.set_path(to);
     let mut failed = None;
     all.records(&mut |record| {
         if failed.is_none() {
@@ -78,8 +74,8 @@ fn write(all: &JoinedRecordings, partial: &Path, to: &Path) -> Result<()> {
         }
     })?;
     if let Some(error) = failed {
-        return Err(error).with_context(|| to.shown());
+        return Err(error.into());
     }
-    writer.finish(&all.ending()).with_context(|| to.shown())?;
+    writer.finish(&all.ending())?;
     Ok(())
 }

@@ -38,7 +38,7 @@ enum Action {
 )]
 struct Env {
     /// Session directory, made (mode 700) if missing [default: /dev/shm/taut-ros2-UID].
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = crate::folder::named())]
     session: Option<PathBuf>,
     /// Shell lines, or the [Service] section of a systemd unit.
     #[arg(long, default_value = "sh", value_parser = ["sh", "systemd"])]

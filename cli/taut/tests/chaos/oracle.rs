@@ -38,7 +38,8 @@ pub fn balances(stage: &Stage, seen: &Numbers) -> Account {
     let ending = contents.ending.expect("an ending");
     assert_eq!(ending.stamps, account.recorded, "the count that was told is that of the file");
     let unannounced: u64 = stage.robots().iter().map(|robot| stage.unannounced(robot)).sum();
-    account.lost = ending.lost_stamps + unannounced;
+    // An uncounted loss is one of those that the robots count themselves.
+    account.lost = ending.lost_stamps - stage.uncounted() + unannounced;
     let killed = stage.robots().iter().filter(|robot| Stage::was_killed(robot)).map(|robot| robot.threads);
     let (told, at_most) = (account.recorded + account.lost, account.stamped + killed.sum::<u64>());
     assert!(

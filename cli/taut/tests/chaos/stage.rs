@@ -11,7 +11,7 @@ use std::{
 };
 
 use assert_cmd::cargo::cargo_bin;
-use taut_recording::{Contents, Record};
+use taut_recording::{Contents, LostWhat, Record};
 
 /// Of one round, robots' threads together.
 pub const THREADS: u64 = 4096;
@@ -288,6 +288,21 @@ impl Stage {
             }
         }
         (contents.unwrap(), numbers)
+    }
+
+    /// How often the file says that stamps were lost whose number nobody knows.
+    pub fn uncounted(&self) -> u64 {
+        let mut count = 0;
+        let contents = taut_recording::read(&std::fs::read(&self.output).unwrap(), &mut |record| {
+            if let Record::Lost(lost) = record
+                && lost.is_estimate
+                && lost.what == LostWhat::Stamps
+            {
+                count += lost.count;
+            }
+        });
+        contents.unwrap();
+        count
     }
 
     fn wait_for(&mut self, what: &str, mut is: impl FnMut(&Stage) -> bool) {

@@ -13,7 +13,7 @@ use taut_skip::{Need, skip};
 
 use crate::{
     folder::{Folder, until},
-    hop_to, number,
+    hop_to, is_whole, number,
     one_clock::{DESK, Net, RELAY, ROBOT, compile_pair},
     sshd::Sshd,
 };
@@ -70,11 +70,12 @@ impl There {
         command
     }
 
-    /// Records a command there that says that it began, and ends when it is told to.
-    fn waits(&self) -> Child {
+    /// Records a command there that says whose child it is once it began, and ends with this code when it is told to.
+    fn waits(&self, code: u8) -> Child {
         let at = |name: &str| self.folder.path(name).display().to_string();
         let (began, go, ended) = (at("began"), at("go"), at("ended"));
-        let command = format!("touch {began}; while [ ! -e {go} ]; do sleep 0.05; done; touch {ended}");
+        let wait = format!("while [ ! -e {go} ]; do sleep 0.05; done; touch {ended}; exit {code}");
+        let command = format!("touch {began}.new; echo $PPID > {began}.new; mv {began}.new {began}; {wait}");
         let mut child = self.record(&["--on", &self.place("robot"), &command]).spawn().unwrap();
         let mut line = String::new();
         let said = BufReader::with_capacity(1, child.stderr.as_mut().unwrap()).read_line(&mut line);
@@ -110,15 +111,23 @@ fn both_hosts_are_recorded_and_their_recordings_are_one() {
     };
     let folder = &there.folder;
     compile_pair(folder);
-    let mut relay = net.listens(1, folder, &["./pair", "relay", DESK, ROBOT, "200:100", "200:100", "0", "0"]);
     let (robot, desk) = (&net.0[2], &net.0[0]);
     let of_robot = format!("cd {} && ip netns exec {robot} ./pair robot 0 0", folder.0.path().display());
     let of_desk = ["--", "ip", "netns", "exec", desk, "./pair", "desk", RELAY, "400", "5000", "0", "0"];
     let place = there.place("robot");
     let on = ["--host-name", "desk", "-o", "run.mcap", "--on", &place, &of_robot];
-    let (said, code) = ended(there.record(&[&on[..], &of_desk[..]].concat()).spawn().unwrap());
-    assert_eq!(code, Some(0), "{said}");
-    assert!(relay.wait().unwrap().success());
+    let files = ["run.mcap", "run.robot.mcap"];
+    let recorded = |_| {
+        for file in files {
+            let _ = std::fs::remove_file(folder.path(file));
+        }
+        let mut relay = net.listens(1, folder, &["./pair", "relay", DESK, ROBOT, "200:100", "200:100", "0", "0"]);
+        let (said, code) = ended(there.record(&[&on[..], &of_desk[..]].concat()).spawn().unwrap());
+        assert_eq!(code, Some(0), "{said}");
+        assert!(relay.wait().unwrap().success());
+        said
+    };
+    let said = (0..10).map(recorded).find(|_| is_whole(folder, files)).expect("10 recordings lost kernel events");
     assert!(
         said.contains("taut: robot: run.robot.mcap: ") && said.contains("report run.mcap run.robot.mcap --join"),
         "{said}"
@@ -131,7 +140,7 @@ fn both_hosts_are_recorded_and_their_recordings_are_one() {
 #[test]
 fn a_recorder_that_loses_the_connection_goes_on_and_its_recording_is_fetched() {
     let Some(there) = There::new() else { return no_sshd() };
-    let taut = there.waits();
+    let taut = there.waits(0);
     there.cut_the_connection();
     there.folder.write("go", "");
     let (said, code) = ended(taut);
@@ -144,9 +153,62 @@ fn a_recorder_that_loses_the_connection_goes_on_and_its_recording_is_fetched() {
 }
 
 #[test]
+fn how_a_recorder_without_a_connection_ended_is_passed_on() {
+    let Some(there) = There::new() else { return no_sshd() };
+    let taut = there.waits(5);
+    there.cut_the_connection();
+    there.folder.write("go", "");
+    let (said, code) = ended(taut);
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.contains("taut: robot: ended with 5; its output is in taut-run.robot.log"), "{said}");
+}
+
+#[test]
+fn a_recorder_that_is_killed_is_no_success() {
+    let parent = |pid: i32| -> i32 {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap()
+    };
+    for with_its_shell in [false, true] {
+        let Some(there) = There::new() else { return no_sshd() };
+        let taut = there.waits(0);
+        let recorder: i32 = there.folder.read("began").trim().parse().unwrap();
+        let shell = parent(recorder);
+        // The shell would say how the recorder ended; without it nobody does.
+        if with_its_shell {
+            kill(shell, Signal::KILL);
+        }
+        kill(recorder, Signal::KILL);
+        there.folder.write("go", "");
+        let (said, code) = ended(taut);
+        let (expected, says) = match with_its_shell {
+            false => (137, "taut: robot: ended with 137; its output is in taut-run.robot.log"),
+            true => (6, "taut: robot: how its recorder ended is not known; its output is in taut-run.robot.log"),
+        };
+        assert_eq!(code, Some(expected), "{said}");
+        assert!(said.contains(says), "{said}");
+        assert!(there.folder.path("taut-run.robot.mcap").exists(), "what there is of it is fetched");
+        until("the end of the command there", || there.folder.path("ended").exists());
+    }
+}
+
+#[test]
+fn two_drivers_do_not_fetch_into_one_file() {
+    let Some(there) = There::new() else { return no_sshd() };
+    let first = there.waits(0);
+    let (said, code) = ended(there.record(&["--on", &there.place("robot"), "true"]).spawn().unwrap());
+    assert_eq!(code, Some(2), "{said}");
+    assert_eq!(said, "taut: taut-run.robot.mcap: another command writes it; name another file with -o\n");
+    there.folder.write("go", "");
+    let (said, code) = ended(first);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(there.folder.path("taut-run.robot.mcap").exists());
+}
+
+#[test]
 fn what_a_host_recorded_that_cannot_be_reached_any_more_stays_there() {
     let Some(mut there) = There::new() else { return no_sshd() };
-    let taut = there.waits();
+    let taut = there.waits(0);
     there.sshd.end();
     there.cut_the_connection();
     kill(taut.id() as i32, Signal::INT);
@@ -156,10 +218,9 @@ fn what_a_host_recorded_that_cannot_be_reached_any_more_stays_there() {
     let (_, rest) = rest.split_once(':').unwrap();
     let file = PathBuf::from(rest.split_once(' ').unwrap().0);
     there.folder.write("go", "");
-    until("the end of the recording there", || {
-        let bytes = std::fs::read(&file).unwrap();
-        taut_recording::read(&bytes, &mut |_| {}).is_ok_and(|contents| contents.ending.is_some())
-    });
+    until("the end of the recorder there", || file.with_file_name("code").exists());
+    let contents = taut_recording::read(&std::fs::read(&file).unwrap(), &mut |_| {}).unwrap();
+    assert!(contents.ending.is_some());
     std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
 }
 

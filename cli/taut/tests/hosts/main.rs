@@ -47,6 +47,25 @@ impl Folder {
     }
 }
 
+/// Whether no recorder lost kernel events, as one does whose ring is full on a busy machine.
+fn is_whole(folder: &Folder, files: [&str; 2]) -> bool {
+    files.iter().all(|file| {
+        let contents = taut_recording::read(&std::fs::read(folder.path(file)).unwrap(), &mut |_| {}).unwrap();
+        contents.ending.unwrap().lost_kernel_events == 0
+    })
+}
+
+/// Records `desk.mcap` and `robot.mcap` until both are whole.
+fn whole(mut record: impl FnMut() -> Option<Folder>) -> Option<Folder> {
+    for _ in 0..10 {
+        let folder = record()?;
+        if is_whole(&folder, ["desk.mcap", "robot.mcap"]) {
+            return Some(folder);
+        }
+    }
+    panic!("kernel events were lost in each of 10 recordings");
+}
+
 /// The report of desk.mcap and robot.mcap, with the clocks aligned by the messages though both are of one machine.
 fn aligned(folder: &Folder) -> Value {
     folder.json(&["report", "desk.mcap", "robot.mcap", "--join", "--clocks", "messages"])

@@ -14,7 +14,7 @@ use taut_skip::{Need, skip};
 use crate::{
     aligned,
     folder::{Folder, until},
-    hop_to, number,
+    hop_to, number, whole,
 };
 
 pub const DESK: &str = "10.98.1.1";
@@ -88,6 +88,10 @@ pub fn compile_pair(folder: &Folder) {
 
 /// `desk.mcap` and `robot.mcap` over a relay with these delays.
 fn recorded(there: &str, back: &str, every: u64) -> Option<Folder> {
+    whole(|| recorded_once(there, back, every))
+}
+
+fn recorded_once(there: &str, back: &str, every: u64) -> Option<Folder> {
     let net = Net::new()?;
     let folder = Folder::new();
     compile_pair(&folder);

@@ -1,11 +1,18 @@
 //! Two real ROS 2 nodes on two hosts that are network namespaces, unmodified: no stamps. Both have one clock, so the true offset is 0.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::Path,
+    process::{Child, Command},
+};
 
 use assert_cmd::cargo::cargo_bin;
 use taut_skip::{Need, skip};
 
-use crate::{aligned, folder::Folder, hop_to, notes, number};
+use crate::{
+    aligned,
+    folder::{Folder, until},
+    hop_to, notes, number, whole,
+};
 
 const MESSAGES: u64 = 300;
 
@@ -41,6 +48,37 @@ impl Drop for Wire {
     }
 }
 
+fn ends_well(child: &mut Child) {
+    let mut status = None;
+    until("the end of a recorder", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    assert!(status.unwrap().success());
+}
+
+/// `desk.mcap` and `robot.mcap`.
+fn recorded(root: &Path, ros: &str, wire: &Wire) -> Folder {
+    let folder = Folder::new();
+    let start = |at: usize, host: &str| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &wire.0[at]]).arg(cargo_bin!("taut")).args(["record", "-q", "--ignore-loss"]);
+        command.args(["--host-name", host, "-o", &format!("{host}.mcap"), "--", &format!("{ros}/bin/python")]);
+        command.arg(root.join("tests/hosts/ros_pair.py")).args([host, &MESSAGES.to_string()]);
+        command.current_dir(folder.0.path()).env_remove("TAUT_SESSION");
+        command.env("AMENT_PREFIX_PATH", ros).env("LD_LIBRARY_PATH", format!("{ros}/lib"));
+        // Memory would be shared by what are two hosts here.
+        command.env("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4").env("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET");
+        command.env("ROS_DOMAIN_ID", "77").spawn().unwrap()
+    };
+    let mut robot = start(1, "robot");
+    let mut desk = start(0, "desk");
+    for child in [&mut desk, &mut robot] {
+        ends_well(child);
+    }
+    folder
+}
+
 #[test]
 fn unmodified_nodes_of_two_hosts_are_one_chain_on_clocks_aligned_by_their_messages() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -52,23 +90,7 @@ fn unmodified_nodes_of_two_hosts_are_one_chain_on_clocks_aligned_by_their_messag
     let Some(wire) = Wire::new() else {
         return skip(Need::Namespaces, "network namespaces need the superuser and `ip`");
     };
-    let folder = Folder::new();
-    let start = |at: usize, host: &str| {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &wire.0[at]]).arg(cargo_bin!("taut")).args(["record", "-q", "--ignore-loss"]);
-        command.args(["--host-name", host, "-o", &format!("{host}.mcap"), "--", &format!("{ros}/bin/python")]);
-        command.arg(root.join("tests/hosts/ros_pair.py")).args([host, &MESSAGES.to_string()]);
-        command.current_dir(folder.0.path()).env_remove("TAUT_SESSION");
-        command.env("AMENT_PREFIX_PATH", &ros).env("LD_LIBRARY_PATH", format!("{ros}/lib"));
-        // Memory would be shared by what are two hosts here.
-        command.env("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4").env("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET");
-        command.env("ROS_DOMAIN_ID", "77").spawn().unwrap()
-    };
-    let mut robot = start(1, "robot");
-    let mut desk = start(0, "desk");
-    for child in [&mut desk, &mut robot] {
-        assert!(child.wait().unwrap().success());
-    }
+    let folder = whole(|| Some(recorded(root, &ros, &wire))).unwrap();
     let report = aligned(&folder);
     let clock = &report["recording"]["hosts"][1]["clock"];
     assert_eq!(clock["from"], "messages", "{}", report["notes"]);

@@ -5,8 +5,6 @@ use std::{
     collections::BTreeSet,
     path::Path,
     process::{Child, Stdio},
-    thread::sleep,
-    time::Duration,
 };
 
 use assert_cmd::cargo::cargo_bin;
@@ -18,6 +16,7 @@ use crate::{
     folder::{Folder, until},
     notes, number,
     one_clock::{Net, RELAY},
+    whole,
 };
 
 const MESSAGES: u64 = 400;
@@ -77,22 +76,33 @@ impl Link {
         self.folder
     }
 
-    /// Both recorders come to programs that talk already.
+    /// Both recorders come to programs that talk already, and which go on until both are there.
     fn attached(self) -> Folder {
         let mut server = self.start(0, &self.program("server"));
         self.until_bound();
-        let mut client = self.start(1, &self.program("client"));
-        sleep(Duration::from_millis(300));
+        let mut client = self.start(1, &[self.program("client"), vec!["talks".into(), "go".into()]].concat());
+        until("an answer", || self.folder.path("talks").exists());
         // `ip netns exec` becomes the program.
         let attach =
-            |child: &Child| ["--pid", &child.id().to_string(), "--duration", "30s"].map(str::to_owned).to_vec();
+            |child: &Child| ["--pid", &child.id().to_string(), "--duration", "600s"].map(str::to_owned).to_vec();
         let mut robot = self.start(0, &self.record("robot", &attach(&server)));
         let mut desk = self.start(1, &self.record("desk", &attach(&client)));
+        // A recorder makes its file when the kernel's events come to it.
+        until("both recordings", || {
+            let has_ended = [&mut robot, &mut desk].into_iter().any(|taut| taut.try_wait().unwrap().is_some());
+            has_ended || ["desk.mcap", "robot.mcap"].iter().all(|file| self.folder.path(file).exists())
+        });
+        self.folder.write("go", "");
         for child in [&mut client, &mut server, &mut desk, &mut robot] {
             assert!(child.wait().unwrap().success());
         }
         self.folder
     }
+}
+
+/// `None` without namespaces.
+fn recorded(kind: &'static str, how: fn(Link) -> Folder) -> Option<Folder> {
+    whole(|| Link::new(kind).map(how))
 }
 
 /// The chain from the client's timer to the server's receive.
@@ -161,10 +171,9 @@ fn has_kernel_events(folder: &Folder) -> bool {
 
 #[test]
 fn bytes_of_tcp_lead_from_host_to_host() {
-    let Some(link) = Link::new("tcp") else {
+    let Some(folder) = recorded("tcp", Link::recorded) else {
         return skip(Need::Namespaces, "network namespaces need the superuser and `ip`");
     };
-    let folder = link.recorded();
     if has_kernel_events(&folder) {
         holds(&folder, MESSAGES * 9 / 10, "TCP");
     }
@@ -172,10 +181,9 @@ fn bytes_of_tcp_lead_from_host_to_host() {
 
 #[test]
 fn a_connection_of_before_the_recordings_is_followed_from_the_kernels_counts_on() {
-    let Some(link) = Link::new("tcp") else {
+    let Some(folder) = recorded("tcp", Link::attached) else {
         return skip(Need::Namespaces, "network namespaces need the superuser and `ip`");
     };
-    let folder = link.attached();
     if has_kernel_events(&folder) {
         holds(&folder, MESSAGES / 4, "TCP");
     }
@@ -183,10 +191,9 @@ fn a_connection_of_before_the_recordings_is_followed_from_the_kernels_counts_on(
 
 #[test]
 fn datagrams_of_open_sockets_lead_from_host_to_host() {
-    let Some(link) = Link::new("udp") else {
+    let Some(folder) = recorded("udp", Link::recorded) else {
         return skip(Need::Namespaces, "network namespaces need the superuser and `ip`");
     };
-    let folder = link.recorded();
     if has_kernel_events(&folder) {
         holds(&folder, MESSAGES * 9 / 10, "UDP");
     }

@@ -64,6 +64,14 @@ pub enum InvalidReason {
         /// All pairs.
         pairs: usize,
     },
+    /// Nor where runs were over too soon.
+    #[error("none of a run's messages went all the way in {void} of {pairs} pairs: run longer trials (--duration)")]
+    Unfinished {
+        /// Pairs that say nothing.
+        void: usize,
+        /// All pairs.
+        pairs: usize,
+    },
     /// Or where runs failed.
     #[error("a run failed in {void} of {pairs} pairs: see the last lines of its output, and correct the command")]
     Failed {
@@ -89,6 +97,13 @@ pub enum InvalidReason {
     /// A and B did not run on the same kind of machine.
     #[error("A and B ran on different machines: run both on one")]
     OtherMachine,
+}
+
+impl InvalidReason {
+    /// The same sentence where single trials are counted, and not pairs.
+    pub fn of_trials(self) -> String {
+        self.to_string().replacen(" pairs", " trials", 1)
+    }
 }
 
 /// The figures behind a verdict. Changes are 0.1 for +10 % on the ratio scale, else in the metric's unit.

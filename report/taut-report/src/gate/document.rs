@@ -191,6 +191,32 @@ mod tests {
         insta::assert_snapshot!(markdown(&gate_document(&sample::shown(&outcome))));
     }
 
+    /// The means of a side's median trial do not add up to a change within pairs.
+    #[test]
+    fn the_table_of_times_says_what_its_change_is_in_every_form() {
+        let said =
+            "The change is within a pair (Hodges–Lehmann over pairs), which need not be the difference of the medians.";
+        for (name, outcome) in sample::outcomes() {
+            let apart = |time: &TimeChange| (time.b_ns - time.a_ns - time.change_ns).abs();
+            assert!(outcome.hops.iter().any(|hop| apart(&hop.own) + apart(&hop.machine) > 1.0), "{name}");
+            let document = gate_document(&sample::shown(&outcome));
+            for text in [terminal(&document, Style::default()), markdown(&document), html(&document, None)] {
+                assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{name}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_machine_that_stalled_is_the_reason_in_every_form() {
+        let outcome = sample::stalled();
+        let shown = sample::shown(&outcome);
+        let said = "the machine stalled in ";
+        for text in [sentences::headline(&shown), markdown(&gate_document(&shown)), crate::gate::gate_junit(&shown)] {
+            assert!(text.contains(said) && text.contains(" pairs, by the probe beside the program: free it"), "{text}");
+            assert!(!text.contains("longer"), "{text}");
+        }
+    }
+
     #[test]
     fn the_page_has_both_distributions() {
         let (_, outcome) = sample::outcomes().remove(0);

@@ -6,7 +6,8 @@ use taut_document::{
     Block, Cell, Document, Section, Table, Text, Tone,
     units::{quantity, rare, scaled},
 };
-use taut_gate::{Beyond, LimitFigure, LimitFinding, LimitResult, LimitsOutcome};
+use taut_gate::{Beyond, LimitFigure, LimitFinding, LimitResult, LimitsOutcome, VoidTrial};
+use taut_stats::compare::InvalidReason;
 
 use super::{Terms, cells::number as cell};
 use crate::envelope;
@@ -36,7 +37,7 @@ struct Limits<'a> {
     fewest_trials: usize,
     limits: Vec<HeldLimit>,
     /// What a reader must know.
-    notes: &'a [String],
+    notes: Vec<String>,
 }
 
 /// What became of one limit.
@@ -115,7 +116,7 @@ pub fn limits_json(shown: &LimitsShown<'_>) -> serde_json::Value {
         trials: outcome.trials,
         fewest_trials: outcome.fewest,
         limits: outcome.findings.iter().map(HeldLimit::of).collect(),
-        notes: shown.terms.notes,
+        notes: notes(shown),
     };
     envelope::json("limits", headline(shown), limits)
 }
@@ -145,9 +146,15 @@ pub fn limits_document(shown: &LimitsShown<'_>) -> Document {
         measured: format!("{} · {}", shown.subject, quantity(shown.outcome.trials as u64, "trial")).into(),
         headline: headline(shown).into(),
         sections: vec![Section::new(1, "", vec![Block::Table(table)])],
-        notes: shown.terms.notes.iter().map(|note| Text::from(note.as_str())).collect(),
+        notes: notes(shown).into_iter().map(Text::from).collect(),
         reproduce: Vec::new(),
     }
+}
+
+/// What a reader must know.
+fn notes(shown: &LimitsShown<'_>) -> Vec<String> {
+    let left_out = |VoidTrial { trial, why }: &VoidTrial| format!("{trial} was left out: {why}");
+    shown.outcome.void.iter().map(left_out).chain(shown.terms.notes.iter().cloned()).collect()
 }
 
 /// The verdict in one line.
@@ -164,15 +171,24 @@ pub(super) fn headline(shown: &LimitsShown<'_>) -> String {
             format!("OVER THE LIMIT: {}", all.into_iter().flatten().collect::<Vec<_>>().join("; "))
         }
         LimitResult::Open | LimitResult::Silent => {
-            let open = [named(LimitResult::Open), named(LimitResult::Silent)];
-            let open: Vec<String> = open.into_iter().filter(|text| !text.is_empty()).collect();
-            let few = match shown.outcome.trials < shown.outcome.fewest {
+            let of = |verdict: LimitResult| findings.iter().filter(move |finding| finding.verdict == verdict);
+            let mut open: Vec<String> = Vec::new();
+            for finding in of(LimitResult::Open).chain(of(LimitResult::Silent)) {
+                // What most trials are void for is said once for all limits.
+                let why = finding.void.map_or_else(|| sentence(finding), InvalidReason::of_trials);
+                if !open.contains(&why) {
+                    open.push(why);
+                }
+            }
+            let are_void = findings.iter().any(|finding| finding.void.is_some());
+            let few = match shown.outcome.trials < shown.outcome.fewest && !are_void {
                 true => format!(
                     " (the typical trial takes at least {}, else many bursts of messages beyond the limit)",
                     shown.outcome.fewest
                 ),
                 false => String::new(),
             };
+            let trials = if are_void { trials.replace("trial", "sound trial") } else { trials };
             format!("INCONCLUSIVE, exit code 4, after {trials}{few}: {}", open.join("; "))
         }
         LimitResult::BrokenByMachine => {
@@ -222,6 +238,10 @@ pub(super) fn sentence(finding: &LimitFinding) -> String {
     let name = name(finding);
     let limit = number(finding, finding.limit.value);
     let typical = finding.typical.as_ref().map_or("–".into(), |typical| number(finding, typical.value));
+    if let Some(reason) = finding.void {
+        let figure = finding.typical.as_ref().map_or(String::new(), |_| format!(" {typical}, limit {limit}"));
+        return format!("{name}{figure}: {}", reason.of_trials());
+    }
     if let Some(messages) = finding.beyond.as_ref().map(beyond) {
         return match finding.verdict {
             LimitResult::Broken => format!("{name} {typical}, limit {limit}: {messages}"),
@@ -266,8 +286,60 @@ fn word(verdict: LimitResult) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use taut_document::markdown;
+    use taut_gate::{Limit, Side, Statistic, Trial, Void, judge_limits};
+
     use super::*;
-    use crate::envelope::Envelope;
+    use crate::{envelope::Envelope, gate::limits_junit};
+
+    /// Two limits, and so many trials, all but the first `sound` of which are void for this.
+    fn outcome(trials: usize, sound: usize, why: &Void) -> LimitsOutcome {
+        let limit = |statistic| Limit {
+            chain: "arm".into(),
+            hop: None,
+            figure: LimitFigure::Time(Side::Total, statistic),
+            value: 2e6,
+        };
+        let trial = |at: usize| Trial {
+            name: format!("run {at}"),
+            chain: "arm".into(),
+            void: (at >= sound).then(|| why.clone()),
+            ..Trial::default()
+        };
+        let trials: Vec<Trial> = (0..trials).map(trial).collect();
+        judge_limits(&[limit(Statistic::P50), limit(Statistic::P99)], &trials, 1).unwrap()
+    }
+
+    #[test]
+    fn every_form_says_what_the_trials_are_void_for_and_does_not_ask_for_longer_ones() {
+        let stalled = Void::Stalled { stalled: 0.3 };
+        let lost = Void::LostStamps { lost: 9, all: 10 };
+        for (trials, sound, why, said) in [
+            (8, 0, &stalled, "the machine stalled in 8 of 8 trials, by the probe beside the program: free it of"),
+            (8, 6, &stalled, "the machine stalled in 2 of 8 trials, by the probe beside the program: free it of"),
+            (8, 0, &lost, "stamps or kernel events are missing in 8 of 8 trials: record less"),
+        ] {
+            let outcome = outcome(trials, sound, why);
+            let shown = LimitsShown { subject: "./loop", outcome: &outcome, terms: Terms::default() };
+            let headline = headline(&shown);
+            assert!(
+                headline.starts_with(&format!("INCONCLUSIVE, exit code 4, after {sound} sound trials: ")),
+                "{headline}"
+            );
+            assert_eq!(headline.matches(said).count(), 1, "{headline}");
+            let (markdown, junit) = (markdown(&limits_document(&shown)), limits_junit(&shown));
+            assert!(markdown.contains(said) && junit.contains(said), "{markdown}{junit}");
+            assert_eq!(junit.matches("<failure").count(), 2, "{junit}");
+            assert!(markdown.contains(&format!("> run {sound} was left out: {why}")), "{markdown}");
+            for text in [headline, markdown, junit] {
+                assert!(!text.contains("run longer") && !text.contains("not carried by"), "{text}");
+            }
+        }
+        // A few of many are not the reason.
+        let outcome = outcome(12, 11, &stalled);
+        let shown = LimitsShown { subject: "./loop", outcome: &outcome, terms: Terms::default() };
+        assert!(headline(&shown).contains("is not carried by the trials: run longer ones"), "{}", headline(&shown));
+    }
 
     #[test]
     fn the_documented_schema_is_this_one() {

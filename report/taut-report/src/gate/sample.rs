@@ -1,6 +1,6 @@
 //! Outcomes of known truth for the tests of all forms.
 
-use taut_gate::{Outcome, Settings};
+use taut_gate::{Asked, Error, Outcome, Settings, Void, gate};
 
 use super::{GateShown, Terms};
 
@@ -19,6 +19,23 @@ pub fn outcomes() -> Vec<(&'static str, Outcome)> {
         ("machine", of(&Made { machine: (0.3, 2e6), ..a.clone() }, 40)),
         ("inconclusive", of(&Made { work_ns: [4e4, 1.3e5, 6e4], ..a.clone() }, 5)),
     ]
+}
+
+/// Of a program against itself on a machine that stalled in every trial of A.
+pub fn stalled() -> Outcome {
+    let mut random = rand::SeedableRng::seed_from_u64(1);
+    let mut next = |_: Asked| -> Result<_, Error> {
+        let (mut a, b) = (Made::default().trial(&mut random), Made::default().trial(&mut random));
+        a.void = Some(Void::Stalled { stalled: 0.3 });
+        Ok(Some((a, b)))
+    };
+    gate(&Settings::default(), &mut next).unwrap().outcome
+}
+
+/// Two pairs, which can only describe.
+pub fn described() -> Outcome {
+    let slower = Made { work_ns: [4e4, 1.3e5, 6e4], ..Made::default() };
+    gated(&Settings::default(), &Made::default(), &slower, 1, 2).outcome
 }
 
 pub fn shown(outcome: &Outcome) -> GateShown<'_> {

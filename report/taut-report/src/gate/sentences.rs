@@ -228,9 +228,9 @@ fn signed(ns: f64) -> String {
     format!("{}{}", if ns < 0.0 { "−" } else { "+" }, words::scaled(ns.abs()))
 }
 
-/// "100 µs → 112 µs (+11.8 µs)".
+/// "100 µs → 112 µs (+11.8 µs within pairs)": which need not be the difference of the two, the medians of the sides.
 fn time_change(time: &TimeChange) -> String {
-    format!("{} → {} ({})", words::scaled(time.a_ns), words::scaled(time.b_ns), signed(time.change_ns))
+    format!("{} → {} ({} within pairs)", words::scaled(time.a_ns), words::scaled(time.b_ns), signed(time.change_ns))
 }
 
 /// What a reader must know to trust the verdict.
@@ -273,4 +273,24 @@ pub(super) fn notes(shown: &GateShown<'_>) -> Vec<String> {
     }
     notes.extend(shown.terms.notes.iter().cloned());
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::sample;
+
+    #[test]
+    fn a_change_beside_two_medians_says_that_it_is_within_pairs() {
+        let outcome = sample::described();
+        let headline = headline(&sample::shown(&outcome));
+        assert!(
+            headline.starts_with("NO VERDICT, 2 pairs can only describe: plan → send changed most, own "),
+            "{headline}"
+        );
+        let own = &outcome.hops[1].own;
+        let (a, b) = (words::scaled(own.a_ns), words::scaled(own.b_ns));
+        let said = format!("{a} → {b} ({} within pairs) a message", signed(own.change_ns));
+        assert!(headline.contains(&said), "{said}: {headline}");
+    }
 }

@@ -59,14 +59,11 @@ fn answer(variant: &Variant, cycles: &Distribution) -> String {
 
 /// How often a cycle was missed, and what that means when none was.
 fn misses(variant: &Variant, n: u64) -> String {
-    let time_ns = loop_time_ns(variant, n);
     match variant.all.missed {
-        0 if time_ns / RULE_OF_THREE < variant.interval_ns => format!("None of {} cycles was missed.", count(n)),
-        0 => format!(
-            "None of {} cycles was missed: expect less than one per {} of such a loop (95 %).",
-            count(n),
-            duration(time_ns / RULE_OF_THREE)
-        ),
+        0 => {
+            let expect = unseen(variant, n).map(|bound| format!(": expect less than one per {bound}"));
+            format!("None of {} cycles was missed{}.", count(n), expect.unwrap_or_default())
+        }
         missed => format!(
             "{} of {} cycles {} missed, on average one per {} of such a loop.",
             count(missed),
@@ -75,6 +72,13 @@ fn misses(variant: &Variant, n: u64) -> String {
             duration((n as f64 * variant.interval_ns as f64 / missed as f64) as u64)
         ),
     }
+}
+
+/// Of a loop that missed no cycle, the time in which it may miss one: "4.00 s of such a loop (95 %)"; `None` of so few cycles that each may be
+/// missed.
+fn unseen(variant: &Variant, n: u64) -> Option<String> {
+    let bound_ns = loop_time_ns(variant, n) / RULE_OF_THREE;
+    (bound_ns >= variant.interval_ns).then(|| format!("{} of such a loop (95 %)", duration(bound_ns)))
 }
 
 /// How long one loop ran: stalls hit all CPUs at once, so that cycles of several CPUs are no more time than one's.
@@ -183,11 +187,19 @@ fn shortest_without_a_miss(variants: &[Variant]) -> Option<String> {
     let intervals = variants.iter().filter(measured).count();
     let held = variants.iter().filter(measured).filter(|v| v.all.missed == 0).min_by_key(|v| v.interval_ns);
     match held {
-        Some(variant) => Some(format!(
-            "The shortest of {intervals} intervals without a missed cycle: {} ({}).",
-            duration(variant.interval_ns),
-            hertz(variant.interval_ns)
-        )),
+        Some(variant) => {
+            let n = variant.all.cycles.distribution().n;
+            let expect = match unseen(variant, n) {
+                Some(bound) => format!("expect less than one miss per {bound}"),
+                None => "too few to expect anything of it".to_owned(),
+            };
+            Some(format!(
+                "The shortest of {intervals} intervals without a missed cycle: {} ({}), in {}: {expect}.",
+                duration(variant.interval_ns),
+                hertz(variant.interval_ns),
+                quantity(n, "cycle")
+            ))
+        }
         None if intervals > 0 => Some(format!("None of {intervals} intervals went without a missed cycle.")),
         None => None,
     }
@@ -301,6 +313,16 @@ mod tests {
         let variants = vec![at(4_000_000, 60_000), at(250_000, 300_000), at(1_000_000, 60_000)];
         let mut findings = Findings { variants, ..Findings::default() };
         findings.variants[1].settings.insert("interval".into(), "z".into());
-        assert!(headline(&findings).ends_with("The shortest of 3 intervals without a missed cycle: 1.00 ms (1 kHz)."));
+        let text = plain(&headline(&findings));
+        assert!(
+            text.ends_with(
+                "The shortest of 3 intervals without a missed cycle: 1.00 ms (1 kHz), in 3 000 cycles: expect less than one miss per 1.00 s of \
+                 such a loop (95 %)."
+            ),
+            "{text}"
+        );
+        findings.variants[2] = sample::variant("x", &[("interval", "y")], 1_000_000, vec![vec![60_000; 2]]);
+        let text = plain(&headline(&findings));
+        assert!(text.ends_with(": 1.00 ms (1 kHz), in 2 cycles: too few to expect anything of it."), "{text}");
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     Command, Error, Id, Lab, Pressure, Report, Status, Trial,
     isolation::{Child, Switches, Tree, ended, reap},
     lab::TRIAL,
-    stamps,
+    stamps::{self, Told},
     trial::{Reported, reported},
 };
 
@@ -56,6 +56,7 @@ impl Stack<'_> {
             _ => None,
         };
         let recorder = recorder.map(|pid| Recorder::start(self, pid, &logs)).transpose()?;
+        let is_recorded_command = lab.trial.report == Report::Stamps && recorder.is_none();
         let events = Error::system("scheduler events");
         self.session.switches.as_ref().map_or(Ok(()), Switches::begin).map_err(events)?;
         let first = self.look()?;
@@ -64,7 +65,7 @@ impl Stack<'_> {
         let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         let began = Instant::now();
         let command = match recorder {
-            None if lab.trial.report == Report::Stamps => recorded(self.session.recorder, &lab.trial.command, &logs),
+            None if is_recorded_command => recorded(self.session.recorder, &lab.trial.command, &logs),
             _ => lab.trial.command.clone(),
         };
         let waited_ns = waited_for_ns();
@@ -106,13 +107,21 @@ impl Stack<'_> {
         achieved.extend(self.limits.achieved(used as f64 / wall_ns, wall_ns / 1e9, lab.applied));
         child.signal(Signal::KILL);
         reap(&self.roots)?;
-        if let Some(recorder) = recorder {
-            recorder.finish(self)?;
-        }
+        let of_recorder = recorder.map(|recorder| recorder.finish(self)).transpose()?.flatten();
         let exit = match &end {
             End::Exit(status) => Some(*status),
             _ => None,
         };
+        let mut told = match lab.trial.report {
+            // A recorded command that did not end by itself was killed with its recorder.
+            Report::Stamps => stamps::told(lab, &logs.join(RECORDING), is_recorded_command && exit.is_none()),
+            Report::Json | Report::Exit => Told::default(),
+        };
+        let own_code = told.exit_code.map(|code| code.clamp(0, 255));
+        let is_recorders =
+            is_recorded_command && exit.is_some_and(|exit| own_code.is_none() || exit.code() != own_code);
+        let of_command = || exit.map(|exit| format!("the recorder ended with {}{}", ended(exit), quoted(&child)));
+        let flaw = of_recorder.or(told.flaw.take()).or_else(|| of_command().filter(|_| is_recorders));
         let stdout = String::from_utf8_lossy(&std::fs::read(child.stdout()).unwrap_or_default()).into_owned();
         let report = match lab.trial.report {
             Report::Json => reported(&stdout),
@@ -120,24 +129,25 @@ impl Stack<'_> {
             // The line is welcome, the stamps are what counts.
             Report::Stamps => {
                 let line = reported(&stdout).unwrap_or_default();
-                stamps::metrics(lab, &logs.join(RECORDING)).map(|of_stamps| {
-                    let metrics = line.metrics.clone().into_iter().chain(of_stamps).collect();
-                    Reported { metrics, ..line }
-                })
+                let metrics = line.metrics.clone().into_iter().chain(told.metrics).collect();
+                Ok(Reported { metrics, ..line })
             }
         };
         let (mut status, mut reason) = verdict(&end, &report, lab, &child);
+        // A crash, a hang and what a command says of itself are known without its recording, unless the code is the recorder's.
+        let flaw = flaw.filter(|_| status == Status::Success || is_recorders);
         let short = achieved.iter().find(|achieved| !achieved.applied).map(|achieved| achieved.shortfall());
         let mut metrics = report.map(|report| report.metrics).unwrap_or_default();
         metrics.insert("wall_s".into(), wall_s);
         let failure = || lab.metrics.iter().find_map(|(name, one)| one.failure(name, metrics.get(name).copied()));
         if status == Status::Success
+            && flaw.is_none()
             && let Some(why) = failure()
         {
             (status, reason) = (Status::Failed, Some(why));
         }
         let gate = || metrics.iter().find_map(|(name, value)| lab.metrics.get(name)?.gate(name, *value));
-        if let Some(why) = watch.elsewhere.or(short).or_else(gate) {
+        if let Some(why) = watch.elsewhere.or(short).or(flaw).or_else(gate) {
             reason = Some(reason.map_or(why.clone(), |reason| format!("{why} (besides: {}, {reason})", status.word())));
             status = Status::Invalid;
         }

@@ -8,8 +8,14 @@ use std::{
 
 use rustix::process::Signal;
 
-use super::{STEP, stack::Stack};
-use crate::{Error, isolation::Child};
+use super::{
+    STEP,
+    stack::{Stack, quoted},
+};
+use crate::{
+    Error,
+    isolation::{Child, ended},
+};
 
 /// The recording of a trial, in its folder.
 pub(super) const RECORDING: &str = "trial.mcap";
@@ -44,16 +50,21 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Asks it to end, and waits until the recording is whole.
-    pub fn finish(mut self, stack: &mut Stack<'_>) -> Result<(), Error> {
+    /// Asks it to end, and waits until the recording is whole; or says why it is not.
+    pub fn finish(mut self, stack: &mut Stack<'_>) -> Result<Option<String>, Error> {
         self.0.signal(Signal::INT);
         let began = Instant::now();
         while self.0.ended().is_none() && began.elapsed() < PATIENCE {
             self.0.wait_a_little(STEP);
             stack.session.check_stop()?;
         }
+        let end = self.0.ended();
         self.0.signal(Signal::KILL);
         stack.roots.remove(&self.0.pid());
-        Ok(())
+        Ok(match end {
+            Some(status) if status.success() => None,
+            Some(status) => Some(format!("the recorder ended with {}{}", ended(status), quoted(&self.0))),
+            None => Some(format!("the recorder was killed, as it had not ended within {} s", PATIENCE.as_secs())),
+        })
     }
 }

@@ -7,10 +7,43 @@ use crate::proc;
 
 /// CPUs that are online; CPU 0 alone when the system does not say.
 pub fn online_cpus() -> Vec<u16> {
+    stated_cpus().unwrap_or_else(|| vec![0])
+}
+
+/// CPUs that are online, where the system says so.
+fn stated_cpus() -> Option<Vec<u16>> {
     let cpus = parse_cpu_list(&proc::line("/sys/devices/system/cpu/online"));
     // A sandbox may have no /sys.
     let cpus = if cpus.is_empty() { cpus_of_stat(&proc::line("/proc/stat")) } else { cpus };
-    if cpus.is_empty() { vec![0] } else { cpus }
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+/// Sees CPUs come online.
+#[derive(Debug)]
+pub struct Arrivals {
+    now: Vec<u16>,
+    before: Vec<u16>,
+}
+
+impl Arrivals {
+    /// From now on.
+    pub fn watch() -> Arrivals {
+        let now = online_cpus();
+        Arrivals { before: now.clone(), now }
+    }
+
+    /// CPUs that came since the last look, and whether each had been there before.
+    pub fn look(&mut self) -> Vec<(u16, bool)> {
+        stated_cpus().map(|now| self.look_at(now)).unwrap_or_default()
+    }
+
+    fn look_at(&mut self, now: Vec<u16>) -> Vec<(u16, bool)> {
+        let came = now.iter().filter(|cpu| !self.now.contains(cpu));
+        let came: Vec<(u16, bool)> = came.map(|cpu| (*cpu, self.before.contains(cpu))).collect();
+        self.before.extend(came.iter().filter(|(_, was_there)| !was_there).map(|(cpu, _)| *cpu));
+        self.now = now;
+        came
+    }
 }
 
 /// CPUs of /proc/stat, which has a line of each that is online.
@@ -69,6 +102,16 @@ mod tests {
     fn without_sys_the_cpus_are_those_of_proc() {
         assert_eq!(cpus_of_stat("cpu  9 9\ncpu0 4 4\ncpu12 5 5\nintr 0 cpu3\n"), [0, 12]);
         assert_eq!(cpus_of_stat(&proc::line("/proc/stat")), online_cpus());
+    }
+
+    #[test]
+    fn a_cpu_that_comes_is_seen_once_and_known_again() {
+        let mut cpus = Arrivals { now: vec![0, 1], before: vec![0, 1] };
+        assert_eq!(cpus.look_at(vec![0, 1]), []);
+        assert_eq!(cpus.look_at(vec![0]), []);
+        assert_eq!(cpus.look_at(vec![0, 1, 2]), [(1, true), (2, false)]);
+        assert_eq!(cpus.look_at(vec![0, 1, 2]), []);
+        assert_eq!((cpus.look_at(vec![0]), cpus.look_at(vec![0, 2])), (vec![], vec![(2, true)]));
     }
 
     #[test]

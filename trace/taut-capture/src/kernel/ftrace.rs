@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use taut_recording::KernelBatch;
 
-use super::format::Format;
+use super::readable::readable;
 use super::rows::Rows;
 use super::sub_buffer::{PageLayout, read_page};
 use super::tracefs::Tracefs;
@@ -43,6 +43,7 @@ pub struct Ftrace {
     bytes_read: u64,
     losses_read: Option<Instant>,
     stopped: bool,
+    left_out: Vec<String>,
     // Last, so that the instances are removed while it can still be reached.
     tracefs: Tracefs,
 }
@@ -66,6 +67,15 @@ struct Ring {
     /// Losses that the pages told of; a lower bound for the counters.
     missed: u64,
     reported: u64,
+    /// It could not be read to its end the last time.
+    has_failed: bool,
+}
+
+impl Ring {
+    fn open(tracefs: &Tracefs, folder: &str, cpu: u16) -> io::Result<Ring> {
+        let raw = tracefs.open_raw(&format!("{folder}/per_cpu/cpu{cpu}/trace_pipe_raw"))?;
+        Ok(Ring { cpu, raw: Some(raw), missed: 0, reported: 0, has_failed: false })
+    }
 }
 
 impl Ftrace {
@@ -99,6 +109,7 @@ impl Ftrace {
             bytes_read: 0,
             losses_read: None,
             stopped: false,
+            left_out: Vec::new(),
             tracefs,
         };
         let tree = tracepoints::of_tree_by_name(wanted.depth);
@@ -106,10 +117,11 @@ impl Ftrace {
         if !tree.is_empty() {
             source.add("tree", ring_kib)?;
             source.follow(wanted)?;
-            source.enable(&tree, false)?;
+            source.enable(tree)?;
         }
         source.add("sched", ring_kib)?;
-        source.enable(&tracepoints::of_all_tasks(&source.tracefs, wanted.depth), true)?;
+        let all_tasks = tracepoints::of_all_tasks(&source.tracefs, wanted.depth, &mut source.left_out);
+        source.enable(all_tasks)?;
         Ok(source)
     }
 
@@ -128,8 +140,7 @@ impl Ftrace {
         set("buffer_size_kb", &ring_kib.to_string())?;
         let mut rings = Vec::new();
         for cpu in capabilities::online_cpus() {
-            let raw = self.tracefs.open_raw(&format!("{folder}/per_cpu/cpu{cpu}/trace_pipe_raw"))?;
-            rings.push(Ring { cpu, raw: Some(raw), missed: 0, reported: 0 });
+            rings.push(Ring::open(&self.tracefs, &folder, cpu)?);
         }
         if let Some(instance) = self.instances.last_mut() {
             instance.rings = rings;
@@ -157,43 +168,33 @@ impl Ftrace {
         Ok(())
     }
 
-    /// Switches events of the newest instance on. Without scheduling there is no tier; the rest is
-    /// taken where the kernel has it.
-    fn enable(&mut self, wanted: &[Tracepoint], scheduling: bool) -> io::Result<()> {
+    /// Switches events of the newest instance on: those that the kernel has and taut can read.
+    fn enable(&mut self, wanted: Vec<Tracepoint>) -> io::Result<()> {
         let Some(instance) = self.instances.last() else { return Ok(()) };
-        for point in wanted {
-            let place = format!("events/{}/{}", point.group, point.name);
-            let needed = scheduling && point.group == "sched";
-            let format = match self.tracefs.read(&format!("{place}/format")) {
-                Ok(text) => Format::parse(&text),
-                Err(error) if needed => return Err(error),
-                Err(_) => continue,
-            };
-            let readable = format.is_some_and(|format| self.decoder.add(point, &format));
-            if readable {
-                let file = format!("{}/{place}/filter", instance.folder);
-                point.filters.iter().any(|filter| self.tracefs.write(&file, filter).is_ok());
-                self.tracefs.write(&format!("{}/{place}/enable", instance.folder), "1")?;
-            } else if needed {
-                return Err(io::Error::other(format!("tracefs {place}/format has other fields than taut knows")));
-            }
+        for (point, _) in readable(&self.tracefs, wanted, &mut self.decoder, &mut self.left_out)? {
+            let place = format!("{}/events/{}/{}", instance.folder, point.group, point.name);
+            point.filters.iter().any(|filter| self.tracefs.write(&format!("{place}/filter"), filter).is_ok());
+            self.tracefs.write(&format!("{place}/enable"), "1")?;
         }
         Ok(())
     }
 
-    /// Takes the pages that are there out of the kernel.
+    /// Takes the pages that are there out of the kernel: of every ring, also where another one fails.
     fn read_rings(&mut self) -> io::Result<()> {
+        let mut result = Ok(());
         for ring in self.instances.iter_mut().flat_map(|instance| &mut instance.rings) {
             let Some(raw) = &mut ring.raw else { continue };
             let (rows, decoder, layout) = (self.rows.of_cpu(ring.cpu), &self.decoder, &self.layout);
-            read_pages(raw, &mut self.page, self.ring_pages, |page| {
+            let read = read_pages(raw, &mut self.page, self.ring_pages, |page| {
                 let end = read_page(layout, page, |time_ns, record| rows.extend(decoder.row(time_ns, record)));
                 self.bytes_read += end.bytes as u64;
                 ring.missed += end.missed + u64::from(end.torn);
                 pause_if_due();
-            })?;
+            });
+            ring.has_failed = read.is_err();
+            result = result.and(read);
         }
-        Ok(())
+        result
     }
 }
 
@@ -222,6 +223,24 @@ impl Source for Ftrace {
         "ftrace"
     }
 
+    fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// The kernel has a buffer for each CPU that comes, in each instance.
+    fn takes_cpu(&mut self, cpu: u16, _: bool) -> bool {
+        let tracefs = &self.tracefs;
+        let take = |instance: &mut Instance| {
+            if instance.rings.iter().any(|ring| ring.cpu == cpu) {
+                return true;
+            }
+            let ring = Ring::open(tracefs, &instance.folder, cpu);
+            ring.map(|ring| instance.rings.push(ring)).is_ok()
+        };
+        // Each of them, also where another one has failed.
+        self.instances.iter_mut().map(take).fold(true, |all, is_taken| all && is_taken)
+    }
+
     fn drain(&mut self, sink: &mut dyn FnMut(KernelBatch)) -> io::Result<()> {
         if self.stopped {
             self.rows.release(u64::MAX, sink);
@@ -229,27 +248,30 @@ impl Source for Ftrace {
         }
         // What happens from now on may reach one ring's reader and not the other's: it waits for the next time.
         let now_ns = taut_clock::monotonic_ns();
-        self.read_rings()?;
+        let read = self.read_rings();
         self.rows.release(now_ns, sink);
-        Ok(())
+        read
     }
 
     fn stop(&mut self) -> io::Result<()> {
         if self.stopped {
             return Ok(());
         }
+        let mut result = Ok(());
         for instance in &self.instances {
-            self.tracefs.write(&format!("{}/tracing_on", instance.folder), "0")?;
+            result = result.and(self.tracefs.write(&format!("{}/tracing_on", instance.folder), "0"));
         }
-        self.read_rings()?;
+        result = result.and(self.read_rings());
         self.losses_read = None;
-        let losses = self.count_losses();
+        let (losses, counted) = self.count_losses();
+        let unread = self.unread();
         self.stopped = true;
-        let removed = self.remove();
-        for (ring, total) in self.instances.iter_mut().flat_map(|instance| &mut instance.rings).zip(losses) {
-            ring.missed = total;
+        result = result.and(counted).and(self.remove());
+        let rings = self.instances.iter_mut().flat_map(|instance| &mut instance.rings);
+        for (ring, (lost, unread)) in rings.zip(losses.into_iter().zip(unread)) {
+            ring.missed = lost + unread;
         }
-        removed
+        result
     }
 
     fn bytes_read(&self) -> u64 {
@@ -262,7 +284,8 @@ impl Source for Ftrace {
             return Vec::new();
         }
         self.losses_read = Some(Instant::now());
-        let losses = self.count_losses();
+        // What cannot be read now is read the next time, and said at the end.
+        let (losses, _) = self.count_losses();
         let mut increments = Vec::new();
         let rings =
             self.instances.iter_mut().flat_map(|instance| instance.rings.iter_mut().map(|ring| (instance.what, ring)));
@@ -277,18 +300,38 @@ impl Source for Ftrace {
 }
 
 impl Ftrace {
-    /// Losses of every ring since the start: the kernel's counters, and at least what the pages told.
-    fn count_losses(&self) -> Vec<u64> {
-        let rings =
-            self.instances.iter().flat_map(|instance| instance.rings.iter().map(|ring| (&instance.folder, ring)));
-        let count = |(folder, ring): (&String, &Ring)| {
-            let stats = match self.stopped {
-                true => String::new(),
-                false => self.tracefs.read(&format!("{folder}/per_cpu/cpu{}/stats", ring.cpu)).unwrap_or_default(),
-            };
-            losses_of(&stats).max(ring.missed)
+    /// Losses of every ring since the start: the kernel's counters, and at least what the pages told; and whether all counters could
+    /// be read.
+    fn count_losses(&self) -> (Vec<u64>, io::Result<()>) {
+        let mut result = Ok(());
+        let count = |(instance, ring): (&Instance, &Ring)| {
+            let stats = if self.stopped { Ok(String::new()) } else { self.stats(instance, ring) };
+            let counted = stats.as_ref().map_or(0, |stats| losses_of(stats));
+            (counted.max(ring.missed), stats.map(drop))
         };
-        rings.map(count).collect()
+        let mut losses = Vec::new();
+        for (lost, read) in self.rings().map(count) {
+            losses.push(lost);
+            result = result.and(read);
+        }
+        (losses, result)
+    }
+
+    /// What is left in rings that could not be read to their end: one at least.
+    fn unread(&self) -> Vec<u64> {
+        let left = |(instance, ring): (&Instance, &Ring)| match ring.has_failed {
+            true => self.stats(instance, ring).map_or(1, |stats| sum_of(&stats, &["entries"]).max(1)),
+            false => 0,
+        };
+        self.rings().map(left).collect()
+    }
+
+    fn rings(&self) -> impl Iterator<Item = (&Instance, &Ring)> {
+        self.instances.iter().flat_map(|instance| instance.rings.iter().map(move |ring| (instance, ring)))
+    }
+
+    fn stats(&self, instance: &Instance, ring: &Ring) -> io::Result<String> {
+        self.tracefs.read(&format!("{}/per_cpu/cpu{}/stats", instance.folder, ring.cpu))
     }
 
     fn remove(&mut self) -> io::Result<()> {
@@ -332,9 +375,14 @@ impl Drop for Ftrace {
 
 /// Sum of the lines of `per_cpu/cpuN/stats` that count losses.
 fn losses_of(stats: &str) -> u64 {
+    sum_of(stats, &["overrun", "commit overrun", "dropped events"])
+}
+
+/// Sum of its lines of these names.
+fn sum_of(stats: &str, names: &[&str]) -> u64 {
     let counts = |line: &str| -> Option<u64> {
         let (name, value) = line.split_once(':')?;
-        matches!(name, "overrun" | "commit overrun" | "dropped events").then(|| value.trim().parse().ok())?
+        names.contains(&name).then(|| value.trim().parse().ok())?
     };
     stats.lines().filter_map(counts).sum()
 }
@@ -396,6 +444,51 @@ mod tests {
         let mut pages = Vec::new();
         read_pages(&mut &[1, 2, 3][..], &mut [0; 2], 7, |page| pages.push(page.to_vec())).unwrap();
         assert_eq!(pages, [vec![1, 2], vec![3]]);
+    }
+
+    /// Of a source whose first ring cannot be read and whose second counts losses, in a folder that looks like tracefs.
+    #[test]
+    fn where_a_ring_cannot_be_read_the_others_are_and_what_is_left_in_it_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join("instance").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("tracing_on", "1");
+        write("per_cpu/cpu0/stats", "entries: 5\noverrun: 2\n");
+        write("per_cpu/cpu1/stats", "entries: 0\ndropped events: 3\n");
+        write("per_cpu/cpu1/trace_pipe_raw", "");
+        write("per_cpu/cpu2/trace_pipe_raw", "");
+        write("per_cpu/cpu2/stats", "overrun: 4\n");
+        let tracefs = Tracefs::at(folder.path().to_owned());
+        let unreadable = File::open(folder.path()).unwrap();
+        let ring = |cpu| Ring::open(&tracefs, "instance", cpu).unwrap();
+        let rings = vec![Ring { cpu: 0, raw: Some(unreadable), missed: 0, reported: 0, has_failed: false }, ring(1)];
+        let lock = File::open(folder.path()).unwrap();
+        let page = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+            \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
+        let mut source = Ftrace {
+            instances: vec![Instance { what: "sched", folder: "instance".to_owned(), _lock: lock, rings }],
+            decoder: Decoder::default(),
+            layout: PageLayout::parse(page).unwrap(),
+            page: vec![0; 4096],
+            ring_pages: 4,
+            rows: Rows::default(),
+            bytes_read: 0,
+            losses_read: None,
+            stopped: false,
+            left_out: Vec::new(),
+            tracefs,
+        };
+        // A CPU that comes gets a ring, once; one without a buffer does not.
+        assert!(source.takes_cpu(2, false) && source.takes_cpu(2, true) && !source.takes_cpu(3, false));
+        assert!(source.drain(&mut |_| {}).is_err());
+        let of = |cpu: u16, count: u64| (format!("cpu {cpu} ftrace sched"), count);
+        assert_eq!(source.lost(), [of(0, 2), of(1, 3), of(2, 4)], "what is in a ring may be read yet");
+        assert!(source.stop().is_err() && source.stop().is_ok());
+        assert_eq!(source.lost(), [of(0, 5)]);
+        assert!(fs::read_to_string(folder.path().join("instance/tracing_on")).unwrap().ends_with('0'));
     }
 
     #[test]

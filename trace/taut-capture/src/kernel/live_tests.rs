@@ -76,21 +76,40 @@ fn finish(mut chosen: Chosen) -> (Vec<Row>, u64) {
     (rows, lost)
 }
 
+/// Records until nothing was lost, ten times at most: on a busy machine a ring may be full. What was recorded, and events lost.
+fn until_whole<T>(record: impl Fn() -> Option<(T, u64)>) -> Option<(T, u64)> {
+    let mut recorded = record()?;
+    for _ in 1..10 {
+        if recorded.1 == 0 {
+            break;
+        }
+        recorded = record()?;
+    }
+    Some(recorded)
+}
+
 fn count(rows: &[Row], wanted: impl Fn(&Row) -> bool) -> usize {
     rows.iter().filter(|row| wanted(row)).count()
 }
 
 fn ping_pong_is_seen(source: &str) {
-    let mut child = echo();
-    let tid = child.id() as i32;
-    let Some(chosen) = full(source, Depth::Syscalls, tid) else { return child.kill().unwrap() };
-    assert_eq!((chosen.tier, chosen.kernel_source.as_str(), chosen.tier_reason.as_str()), (Tier::Full, source, ""));
-    let before_ns = taut_clock::monotonic_ns();
-    ping_pong(&mut child, ROUNDS);
-    let after_ns = taut_clock::monotonic_ns();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let (rows, lost) = finish(chosen);
+    let record = || {
+        let mut child = echo();
+        let tid = child.id() as i32;
+        let Some(chosen) = full(source, Depth::Syscalls, tid) else {
+            child.kill().unwrap();
+            return None;
+        };
+        assert_eq!((chosen.tier, chosen.kernel_source.as_str(), chosen.tier_reason.as_str()), (Tier::Full, source, ""));
+        let before_ns = taut_clock::monotonic_ns();
+        ping_pong(&mut child, ROUNDS);
+        let after_ns = taut_clock::monotonic_ns();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (rows, lost) = finish(chosen);
+        Some(((tid, before_ns, after_ns, rows), lost))
+    };
+    let Some(((tid, before_ns, after_ns, rows), lost)) = until_whole(record) else { return };
     if source == "perf" && lost > 0 {
         // Linux 6.18 can leave perf's recursion counter of a task set for ever (docs/reference/kernel-events.md).
         return skip(Need::Perf, format!("perf drops events of some task here and counted {lost} gaps"));
@@ -132,13 +151,19 @@ fn perf_sees_a_ping_pong_on_the_monotonic_clock() {
 
 /// A sleep's timer is armed in its thread and fires at an address that the two events share; then the thread is woken.
 fn timers_are_seen(source: &str) {
-    let mut sleeper = Command::new("sh");
-    sleeper.args(["-c", "read line; for _ in 1 2 3 4 5; do sleep 0.02; done"]).stdin(Stdio::piped());
-    let mut sleeper = sleeper.spawn().unwrap();
-    let Some(chosen) = full(source, Depth::Syscalls, sleeper.id() as i32) else { return sleeper.kill().unwrap() };
-    sleeper.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
-    sleeper.wait().unwrap();
-    let (rows, lost) = finish(chosen);
+    let record = || {
+        let mut sleeper = Command::new("sh");
+        sleeper.args(["-c", "read line; for _ in 1 2 3 4 5; do sleep 0.02; done"]).stdin(Stdio::piped());
+        let mut sleeper = sleeper.spawn().unwrap();
+        let Some(chosen) = full(source, Depth::Syscalls, sleeper.id() as i32) else {
+            sleeper.kill().unwrap();
+            return None;
+        };
+        sleeper.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+        sleeper.wait().unwrap();
+        Some(finish(chosen))
+    };
+    let Some((rows, lost)) = until_whole(record) else { return };
     if lost > 0 {
         return skip(Need::Perf, format!("{lost} events were lost"));
     }
@@ -179,19 +204,22 @@ fn perf_sees_timers_and_whose_they_are() {
 /// Threads of the whole machine, the recording one apart, without being named.
 /// What is written to a terminal is work for a kernel thread, by an address that the two events share.
 fn work_is_seen(source: &str) {
-    let Some(chosen) = full(source, Depth::Syscalls, std::process::id() as i32) else { return };
-    let (mut writer, mut reader) = (0, 0);
-    let none = std::ptr::null_mut();
-    // SAFETY: both are written to; name, settings and size are not asked for.
-    let opened = unsafe { libc::openpty(&mut writer, &mut reader, none, std::ptr::null(), std::ptr::null()) };
-    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both were opened just now, and are owned by nothing else.
-    let [mut writer, mut reader] = unsafe { [File::from_raw_fd(writer), File::from_raw_fd(reader)] };
-    writer.write_all(b"line\n").unwrap();
-    reader.read_exact(&mut [0; 5]).unwrap();
+    let record = || {
+        let chosen = full(source, Depth::Syscalls, std::process::id() as i32)?;
+        let (mut writer, mut reader) = (0, 0);
+        let none = std::ptr::null_mut();
+        // SAFETY: both are written to; name, settings and size are not asked for.
+        let opened = unsafe { libc::openpty(&mut writer, &mut reader, none, std::ptr::null(), std::ptr::null()) };
+        assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+        // SAFETY: both were opened just now, and are owned by nothing else.
+        let [mut writer, mut reader] = unsafe { [File::from_raw_fd(writer), File::from_raw_fd(reader)] };
+        writer.write_all(b"line\n").unwrap();
+        reader.read_exact(&mut [0; 5]).unwrap();
+        Some(finish(chosen))
+    };
     // SAFETY: gettid takes nothing and cannot fail.
     let own = unsafe { libc::gettid() };
-    let (rows, lost) = finish(chosen);
+    let Some((rows, lost)) = until_whole(record) else { return };
     if lost > 0 {
         return skip(Need::Perf, format!("{lost} events were lost"));
     }
@@ -340,26 +368,31 @@ fn every_source_serves_at_every_depth() {
     let is_admin = is_admin();
     for source in ["ftrace", "perf"] {
         for depth in [Depth::Sched, Depth::Syscalls, Depth::Irq, Depth::All] {
-            let mut child = echo();
-            let pid = child.id() as i32;
-            let wanted =
-                Wanted { source: Some(source.into()), pid, depth, follow_existing_threads: true, ..Wanted::default() };
-            let chosen = match start(&wanted) {
-                Ok(chosen) => chosen,
-                Err(error) if !is_admin => {
-                    not_permitted(source, &error.to_string());
-                    child.kill().unwrap();
-                    continue;
-                }
-                Err(error) => panic!("{source} at {}: {error}", depth.word()),
+            let record = || {
+                let mut child = echo();
+                let pid = child.id() as i32;
+                let named = Some(source.into());
+                let wanted = Wanted { source: named, pid, depth, follow_existing_threads: true, ..Wanted::default() };
+                let chosen = match start(&wanted) {
+                    Ok(chosen) => chosen,
+                    Err(error) if !is_admin => {
+                        not_permitted(source, &error.to_string());
+                        child.kill().unwrap();
+                        return None;
+                    }
+                    Err(error) => panic!("{source} at {}: {error}", depth.word()),
+                };
+                let reason = chosen.tier_reason.clone();
+                let left_out = chosen.source.as_ref().unwrap().left_out().to_vec();
+                ping_pong(&mut child, ROUNDS);
+                child.kill().unwrap();
+                child.wait().unwrap();
+                let (rows, lost) = finish(chosen);
+                Some(((reason, left_out, rows), lost))
             };
-            let (reason, left_out) = (chosen.tier_reason.clone(), chosen.source.as_ref().unwrap().left_out().to_vec());
+            let Some(((reason, left_out, rows), _)) = until_whole(record) else { continue };
             assert!(left_out.iter().all(|name| reason.contains(name)), "{reason}");
             assert!(!left_out.iter().any(|name| name.starts_with("sched:")), "{left_out:?}");
-            ping_pong(&mut child, ROUNDS);
-            child.kill().unwrap();
-            child.wait().unwrap();
-            let (rows, _) = finish(chosen);
             let seen = |event| count(&rows, |row| row.event == event) > 0;
             assert!(seen(KernelEvent::SchedSwitch) && seen(KernelEvent::SchedWaking), "{source} at {}", depth.word());
             assert_eq!(seen(KernelEvent::SyscallEnter), depth >= Depth::Syscalls, "{source} at {}", depth.word());

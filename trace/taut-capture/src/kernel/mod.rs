@@ -10,6 +10,7 @@ mod own_switches;
 mod perf;
 pub(crate) mod perf_ring;
 mod perf_source;
+mod readable;
 mod rows;
 mod sub_buffer;
 mod tracefs;
@@ -54,6 +55,7 @@ impl Depth {
     }
 }
 
+pub(crate) use capabilities::Arrivals;
 pub(crate) use perf_source::Cpus;
 
 /// A running source of kernel events.
@@ -64,17 +66,21 @@ pub trait Source: Send {
     /// "ftrace" or "perf", for the recording.
     fn name(&self) -> &'static str;
 
-    /// Events of the depth that the kernel refuses to this source: "group:name".
+    /// Events of the depth that this source cannot have here: "group:name", or "group:*" where there are none of the group.
     fn left_out(&self) -> &[String] {
         &[]
     }
+
+    /// Whether it has the events of a CPU that has come online, which `was_there` before or not.
+    fn takes_cpu(&mut self, cpu: u16, was_there: bool) -> bool;
 
     /// Hands over what has arrived, as batches in time order. It never blocks; call it every
     /// 5 to 50 ms. The batches of one CPU follow each other in time too, so an event may be held
     /// back until the next call.
     fn drain(&mut self, sink: &mut dyn FnMut(KernelBatch)) -> io::Result<()>;
 
-    /// Ends the tracing and removes everything it put into the kernel. Calling it twice is fine.
+    /// Ends the tracing and removes everything it put into the kernel. Calling it twice is fine. Where it fails all is done that can be,
+    /// and what is left in the kernel is lost.
     fn stop(&mut self) -> io::Result<()>;
 
     /// Events lost since the last call, by ring ("cpu 1 ftrace sched"); rings without loss are not named.
@@ -109,7 +115,7 @@ pub struct Chosen {
     pub tier: Tier,
     /// "ftrace", "perf" or "none".
     pub kernel_source: String,
-    /// Why not a better tier, what that costs and what grants more; in the full tier, which events the kernel refused.
+    /// Why not a better tier, what that costs and what grants more; in the full tier, which events are missing.
     pub tier_reason: String,
 }
 
@@ -165,7 +171,7 @@ pub fn start(wanted: &Wanted) -> Result<Chosen, Error> {
                 let reason = match source.left_out() {
                     [] => String::new(),
                     events => {
-                        format!("the kernel refuses to {}, and they are missing: {}", source.name(), events.join(", "))
+                        format!("events are missing that {} cannot have here: {}", source.name(), events.join(", "))
                     }
                 };
                 return Ok(chosen(source, Tier::Full, reason));

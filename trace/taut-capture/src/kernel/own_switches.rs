@@ -44,6 +44,9 @@ pub fn start(wanted: &Wanted) -> io::Result<PerfSource<Switches>> {
 pub struct Switches;
 
 impl Decode for Switches {
+    // Events of threads are there again with the CPU.
+    const OUTLIVES_ITS_CPU: bool = true;
+
     fn row(&self, _: &mut Cpu, record: &Record<'_>) -> Option<Row> {
         row(record)
     }

@@ -5,9 +5,9 @@ use std::io;
 
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 
-use super::format::Format;
 use super::perf_ring::{self, Record};
 use super::perf_source::{Cpu, Cpus, Decode, PerfSource};
+use super::readable::readable;
 use super::rows::Row;
 use super::tracefs::Tracefs;
 use super::tracepoints::{self, Decoder, Tracepoint};
@@ -42,9 +42,10 @@ pub(super) fn with_ring_kib(wanted: &Wanted, ring_kib: u64) -> io::Result<PerfSo
     let mut decoder = Decoder::default();
     let first_cpu = capabilities::online_cpus()[0];
     let mut left_out = Vec::new();
-    let all_tasks = asked(&tracefs, tracepoints::of_all_tasks(&tracefs, wanted.depth), &mut decoder)?;
+    let all_tasks = tracepoints::of_all_tasks(&tracefs, wanted.depth, &mut left_out);
+    let all_tasks = asked(&tracefs, all_tasks, &mut decoder, &mut left_out)?;
     let all_tasks = permitted(all_tasks, EVERYBODY, first_cpu, &mut left_out)?;
-    let tree = asked(&tracefs, tracepoints::of_tree_raw(wanted.depth), &mut decoder)?;
+    let tree = asked(&tracefs, tracepoints::of_tree_raw(wanted.depth), &mut decoder, &mut left_out)?;
     let tree = permitted(tree, 0, first_cpu, &mut left_out)?;
     let tids = match wanted.whole_system {
         true => vec![EVERYBODY],
@@ -86,6 +87,9 @@ pub(super) fn with_ring_kib(wanted: &Wanted, ring_kib: u64) -> io::Result<PerfSo
 }
 
 impl Decode for Decoder {
+    // The events of all tasks belong to the CPU and go with it.
+    const OUTLIVES_ITS_CPU: bool = false;
+
     fn row(&self, cpu: &mut Cpu, record: &Record<'_>) -> Option<Row> {
         if record.kind != bindings::PERF_RECORD_SAMPLE {
             return None;
@@ -99,29 +103,21 @@ impl Decode for Decoder {
 }
 
 /// perf's view of the tracepoints that this kernel has and taut can read; scheduling is not optional.
-fn asked(tracefs: &Tracefs, points: Vec<Tracepoint>, decoder: &mut Decoder) -> io::Result<Vec<Asked>> {
-    let mut all = Vec::new();
-    for point in points {
-        let place = format!("events/{}/{}/format", point.group, point.name);
-        let format = match tracefs.read(&place) {
-            Ok(text) => Format::parse(&text),
-            Err(error) if point.group == "sched" => return Err(error),
-            Err(_) => continue,
-        };
-        let Some(format) = format.filter(|format| decoder.add(&point, format)) else {
-            match point.group.as_str() {
-                "sched" => return Err(io::Error::other(format!("tracefs {place} has other fields than taut knows"))),
-                _ => continue,
-            }
-        };
+fn asked(
+    tracefs: &Tracefs,
+    points: Vec<Tracepoint>,
+    decoder: &mut Decoder,
+    left_out: &mut Vec<String>,
+) -> io::Result<Vec<Asked>> {
+    let asked = |(point, id): (Tracepoint, u16)| {
         let mut attribute = perf_ring::attribute();
         attribute.type_ = bindings::PERF_TYPE_TRACEPOINT;
-        attribute.config = u64::from(format.id);
+        attribute.config = u64::from(id);
         attribute.sample_type = u64::from(bindings::PERF_SAMPLE_TIME | bindings::PERF_SAMPLE_RAW);
         attribute.__bindgen_anon_1.sample_period = 1;
-        all.push(Asked { point, attribute });
-    }
-    Ok(all)
+        Asked { point, attribute }
+    };
+    Ok(readable(tracefs, points, decoder, left_out)?.into_iter().map(asked).collect())
 }
 
 /// Those that this kernel lets this user sample; scheduling is not optional. The kernel refuses some to everybody, on x86

@@ -123,12 +123,11 @@ impl Cpus {
         self.0.iter_mut().map(read).sum()
     }
 
-    /// Stops the events and hands over what they left. Returns the bytes.
-    ///
-    /// # Errors
-    /// An event could not be stopped.
-    pub fn stop(&mut self, on_record: impl FnMut(&mut Cpu, &Record<'_>)) -> io::Result<u64> {
-        self.0.iter().flat_map(|cpu| &cpu.events).try_for_each(perf_ring::disable)?;
+    /// Stops the events and hands over what they left. Returns the bytes, and whether every event could be stopped.
+    pub fn stop(&mut self, on_record: impl FnMut(&mut Cpu, &Record<'_>)) -> (u64, io::Result<()>) {
+        let events = self.0.iter().flat_map(|cpu| &cpu.events);
+        // Each of them, also where another one fails.
+        let stopped = events.map(perf_ring::disable).fold(Ok(()), |all: io::Result<()>, one| all.and(one));
         // What the rings say of losses comes before the exact number, which holds it.
         let bytes = self.read(on_record);
         for cpu in &mut self.0 {
@@ -136,7 +135,12 @@ impl Cpus {
             cpu.ring = None;
             cpu.events.clear();
         }
-        Ok(bytes)
+        (bytes, stopped)
+    }
+
+    /// Whether this one is among them.
+    fn has(&self, number: u16) -> bool {
+        self.0.iter().any(|cpu| cpu.cpu == number)
     }
 
     /// What was lost since the last call, by CPU.
@@ -147,6 +151,9 @@ impl Cpus {
 
 /// Makes rows of the records of one kind of event.
 pub trait Decode {
+    /// Whether its events go on when their CPU is online again.
+    const OUTLIVES_ITS_CPU: bool;
+
     /// The row of a record; `None` for one that says nothing here.
     fn row(&self, cpu: &mut Cpu, record: &Record<'_>) -> Option<Row>;
 }
@@ -197,11 +204,16 @@ impl<D: Decode + Send> Source for PerfSource<D> {
     }
 
     fn stop(&mut self) -> io::Result<()> {
-        if !self.stopped {
-            self.bytes_read += self.cpus.stop(queue(&self.decode, &mut self.rows))?;
-            self.stopped = true;
+        if std::mem::replace(&mut self.stopped, true) {
+            return Ok(());
         }
-        Ok(())
+        let (bytes, stopped) = self.cpus.stop(queue(&self.decode, &mut self.rows));
+        self.bytes_read += bytes;
+        stopped
+    }
+
+    fn takes_cpu(&mut self, cpu: u16, was_there: bool) -> bool {
+        self.cpus.has(cpu) && (!was_there || D::OUTLIVES_ITS_CPU)
     }
 
     fn bytes_read(&self) -> u64 {
@@ -210,5 +222,40 @@ impl<D: Decode + Send> Source for PerfSource<D> {
 
     fn lost(&mut self) -> Vec<(String, u64)> {
         self.cpus.take_lost("perf")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    struct Nothing;
+
+    impl Decode for Nothing {
+        const OUTLIVES_ITS_CPU: bool = false;
+
+        fn row(&self, _: &mut Cpu, _: &Record<'_>) -> Option<Row> {
+            None
+        }
+    }
+
+    /// Of events that are none, so that they cannot be stopped.
+    #[test]
+    fn where_an_event_cannot_be_stopped_the_source_ends_all_the_same() {
+        let cpu = |number| Cpu { events: vec![File::open("/dev/null").unwrap().into()], lost: 3, ..Cpu::new(number) };
+        let mut source = PerfSource::new(Cpus(vec![cpu(0), cpu(2)]), Nothing, Vec::new());
+        assert!(source.stop().is_err() && source.stop().is_ok());
+        assert!(source.cpus.0.iter().all(|cpu| cpu.events.is_empty()));
+        assert_eq!(source.lost().iter().map(|(_, count)| count).sum::<u64>(), 6, "what is known of losses is told");
+    }
+
+    #[test]
+    fn a_cpu_that_comes_has_no_ring() {
+        let mut source = PerfSource::new(Cpus(vec![Cpu::new(0)]), Nothing, Vec::new());
+        assert!(!source.takes_cpu(1, false), "it is new");
+        assert!(!source.takes_cpu(0, true), "its events went with it");
+        assert!(source.takes_cpu(0, false), "it came before its events were opened");
     }
 }

@@ -32,6 +32,12 @@ impl Tracefs {
         Ok(Tracefs { root: format!("/proc/self/fd/{}", mount.as_raw_fd()).into(), _mount: Some(mount) })
     }
 
+    /// A folder that looks like one.
+    #[cfg(test)]
+    pub fn at(root: PathBuf) -> Tracefs {
+        Tracefs { root, _mount: None }
+    }
+
     /// A path inside.
     pub fn path(&self, inside: &str) -> PathBuf {
         self.root.join(inside)

@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, ErrorKind},
 };
 
 use taut_recording::{Architecture, KernelEvent};
@@ -52,8 +52,11 @@ pub struct Tracepoint {
 }
 
 impl Tracepoint {
-    /// What the tracepoint is of: the same for entry and exit of one interrupt.
+    /// What the tracepoint is of: the same for entry and exit of one interrupt, or of one system call.
     pub fn subject(&self) -> &str {
+        if let Some(call) = ["sys_enter_", "sys_exit_"].iter().find_map(|begin| self.name.strip_prefix(begin)) {
+            return call;
+        }
         let ends = ["_entry", "_enter", "_exit"];
         ends.iter().find_map(|end| self.name.strip_suffix(end)).unwrap_or(&self.name)
     }
@@ -104,8 +107,9 @@ fn system_calls() -> impl Iterator<Item = (&'static str, u16)> {
     Architecture::HERE.system_calls().filter(|(name, _)| *name != "sched_yield")
 }
 
-/// Tracepoints of all tasks that `depth` asks for and this kernel has.
-pub fn of_all_tasks(tracefs: &Tracefs, depth: Depth) -> Vec<Tracepoint> {
+/// Tracepoints of all tasks that `depth` asks for. Those of x86 vectors are as many as the kernel has; where it cannot be asked for them
+/// they are `left_out`.
+pub fn of_all_tasks(tracefs: &Tracefs, depth: Depth, left_out: &mut Vec<String>) -> Vec<Tracepoint> {
     let mut wanted = table("sched", SCHEDULING);
     if depth >= Depth::Syscalls {
         wanted.push(timer_expires());
@@ -113,7 +117,11 @@ pub fn of_all_tasks(tracefs: &Tracefs, depth: Depth) -> Vec<Tracepoint> {
     }
     if depth >= Depth::Irq {
         wanted.extend(table("irq", INTERRUPTS));
-        wanted.extend(vectors(&tracefs.list("events/irq_vectors").unwrap_or_default()));
+        match tracefs.list("events/irq_vectors") {
+            Ok(names) => wanted.extend(vectors(&names)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(_) => left_out.push("irq_vectors:*".to_owned()),
+        }
     }
     if depth >= Depth::All {
         wanted.extend(table("power", POWER));

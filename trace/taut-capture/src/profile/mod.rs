@@ -163,17 +163,15 @@ impl Profiler {
         records
     }
 
-    /// Ends the sampling. What was not yet taken, and the name of every frame; and which frames have none.
-    ///
-    /// # Errors
-    /// The kernel did not stop it.
-    pub fn finish(&mut self) -> io::Result<(Vec<Record>, Option<String>)> {
-        self.sampler.stop()?;
+    /// Ends the sampling. What was not yet taken, and the name of every frame; what is amiss with them, as that frames have no name, or
+    /// that the kernel did not stop.
+    pub fn finish(&mut self) -> (Vec<Record>, Vec<String>) {
+        let not_stopped = self.sampler.stop().err().map(|error| format!("profile: {error}"));
         let mut records = self.drain(u64::MAX);
         let named = named(&self.places);
         let nameless = self.nameless(&named);
         records.extend(named.into_iter().map(Record::Frame));
-        Ok((records, nameless))
+        (records, nameless.into_iter().chain(not_stopped).collect())
     }
 
     /// Where frames are, in the order of their numbers.

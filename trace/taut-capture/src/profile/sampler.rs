@@ -127,10 +127,9 @@ impl Sampler {
         self.waiting.drain(..ready).map(|(time_ns, event)| (on_own(time_ns), event)).collect()
     }
 
-    /// Ends the sampling; one more `drain` takes what is left.
+    /// Ends the sampling, also where it fails; one more `drain` takes what is left.
     pub fn stop(&mut self) -> io::Result<()> {
-        self.cpus.stop(|_, record| self.waiting.extend(event(record)))?;
-        Ok(())
+        self.cpus.stop(|_, record| self.waiting.extend(event(record))).1
     }
 
     /// Samples lost since the last call, by ring.

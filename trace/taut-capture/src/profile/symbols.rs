@@ -119,7 +119,11 @@ impl Memory {
     pub fn of(pid: i32, may_hold: bool) -> Memory {
         let open = |path: String| openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let folder = may_hold.then(|| open(format!("/proc/{pid}/root/tmp")).ok()).flatten();
-        Memory { pid, inner_pid: proc::innermost_pid(&format!("/proc/{pid}/status")).unwrap_or(pid), folder }
+        Memory {
+            pid,
+            inner_pid: proc::innermost_pid(&format!("/proc/{pid}/status")).ok().flatten().unwrap_or(pid),
+            folder,
+        }
     }
 
     /// The text of its map.

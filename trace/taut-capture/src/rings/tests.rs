@@ -117,7 +117,12 @@ impl Written {
         session.discover(&mut drained);
         assert!(session.pids().is_empty());
         session.discover(&mut drained);
-        assert_eq!(drained.refused.len(), 1, "told once");
+        assert_eq!((drained.refused.len(), drained.uncounted.len()), (1, 1), "told once");
+        // Lost, as far as is known.
+        let lost = drained.uncounted.remove(0);
+        let name = self.path.file_stem().unwrap().to_str().unwrap();
+        assert_eq!((lost.what, lost.place.as_str(), &lost.why), (LostWhat::Stamps, name, &drained.refused[0]));
+        assert_eq!((session.unread(), session.missing().len()), (vec![], 1));
         drained.refused.remove(0)
     }
 }
@@ -346,8 +351,15 @@ fn more_records_than_the_ring_has_are_told_once_and_not_believed() {
     file.u64(SLOTS_AT + HEAD, RECORDS + 1);
     let drained = session.drain();
     assert_eq!((drained.refused.len(), drained.batches.len()), (1, 0));
+    let us = std::process::id();
+    let of = |lost: &Uncounted| (lost.what, lost.place.clone());
+    assert_eq!(
+        drained.uncounted.iter().map(of).collect::<Vec<_>>(),
+        [(LostWhat::Stamps, format!("process {us}, slot 0"))]
+    );
     file.u64(SLOTS_AT + HEAD, 3 * RECORDS + 1);
-    assert_eq!(session.drain().refused.len(), 0);
+    let drained = session.drain();
+    assert_eq!((drained.refused.len(), drained.uncounted.len()), (0, 0));
     file.slot(0, 77, 3 * RECORDS + 1, 3 * RECORDS + 2);
     assert_eq!(ids(&session.drain()), [3 * RECORDS + 1]);
 }
@@ -378,10 +390,12 @@ fn a_file_that_is_cut_short_is_told_and_left() {
     file.slot(0, 77, 0, 3);
     let mut session = file.session();
     file.file.set_len(5000).unwrap();
-    assert!(session.drain().refused[0].contains("cut short"));
+    let drained = session.drain();
+    assert!(drained.refused[0].contains("cut short"));
+    assert_eq!((drained.uncounted.len(), &drained.uncounted[0].why), (1, &drained.refused[0]), "its stamps are lost");
     let mut again = session.drain();
     session.discover(&mut again);
-    assert!(again.refused.is_empty() && session.pids().is_empty());
+    assert!(again.refused.is_empty() && again.uncounted.is_empty() && session.pids().is_empty());
 }
 
 #[test]
@@ -448,9 +462,11 @@ fn a_file_whose_producer_reclaims_is_taken_up_afterwards_and_kept_locked() {
     session.discover(&mut drained);
     assert!(session.pids().is_empty());
     assert!(drained.refused[0].ends_with("not recorded while that lasts"), "{:?}", drained.refused);
+    assert_eq!((session.unread().len(), session.missing().len()), (1, 1), "if it lasts to the end they are lost");
     written.file.unlock().unwrap();
     session.discover(&mut drained);
     assert_eq!((drained.refused.len(), ids(&session.drain())), (1, vec![0, 1, 2, 3, 4]));
+    assert_eq!((drained.uncounted.len(), session.unread(), session.missing()), (0, vec![], vec![]), "nothing was lost");
     assert!(written.file.try_lock().is_err(), "its consumer has it");
     drop(session);
     // A child that another test is just starting may have the session's files open, too, until it is another program.
@@ -514,6 +530,51 @@ fn a_process_in_a_namespace_is_found_by_its_host_pid() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// A process in a time namespace of its own reads another start time of itself than everybody else; skipped where none may be made.
+#[test]
+fn a_process_whose_boot_is_another_moment_is_not_taken_for_dead() {
+    let shell = "cat /proc/$$/stat; exec sleep 100";
+    let mut child = Command::new("unshare");
+    let child = child.args(["--time", "--boottime", "100000", "--fork", "--kill-child", "sh", "-c", shell]);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("unshare, of util-linux");
+    let mut own = String::new();
+    io::BufRead::read_line(&mut io::BufReader::new(child.stdout.take().unwrap()), &mut own).unwrap();
+    let Some(started) = crate::proc::start_time(&own) else {
+        child.wait().unwrap();
+        return skip(Need::Namespaces, "needs the right to make a time namespace");
+    };
+    let pid: u32 = own.split(' ').next().unwrap().parse().unwrap();
+    let ours = crate::proc::start_time(&crate::proc::line(format!("/proc/{pid}/stat"))).unwrap();
+    assert!(started.abs_diff(ours) > 1_000_000, "{started} and {ours} are of one namespace");
+    let [file, reused] = [Written::by(pid), Written::by(pid)];
+    file.u64(32, started);
+    file.slot(0, pid as i32, 0, 2);
+    let mut session = file.session();
+    session.reap();
+    assert_eq!((file.path.exists(), file.state(0), session.pids()), (true, OPEN, vec![pid as i32]));
+    // One that had this pid before and is gone.
+    reused.u64(32, started - 1000);
+    reused.session().reap();
+    assert!(!reused.path.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    while crate::proc::runs(pid as i32, None) {
+        std::thread::yield_now();
+    }
+    session.reap();
+    assert!(!file.path.exists());
+}
+
+/// What a process of another PID namespace calls itself is somebody else's pid here.
+#[test]
+fn the_inner_pid_of_a_process_that_is_not_found_is_nobodys() {
+    let file = Written::by_us();
+    // No namespace has this inode.
+    file.u64(40, 1);
+    let session = file.session();
+    assert_eq!((session.pids(), session.known()), (vec![], [1, 1]));
 }
 
 fn sleeper() -> Child {
@@ -628,7 +689,7 @@ fn names_without_end_are_cut_off_and_that_is_told_once() {
     }
     let drained = session.drain();
     assert_eq!(drained.batches[0].point, [0], "without a name, but not lost");
-    assert_eq!(drained.refused.len(), 1);
+    assert_eq!((drained.refused.len(), drained.uncounted.len()), (1, 1));
     assert!(drained.refused[0].contains("more than 65536 different names"), "{:?}", drained.refused);
     file.slot(0, 77, 1, 2);
     assert_eq!(session.drain().refused, Vec::<String>::new());
@@ -646,7 +707,28 @@ fn a_session_that_is_gone_is_told_once_and_what_is_mapped_is_still_taken() {
     session.discover(&mut drained);
     assert_eq!(drained.refused.len(), 1);
     assert!(drained.refused[0].contains("is gone"), "{:?}", drained.refused);
+    // What begins to stamp from now on is lost, and who knows how much that is.
+    assert_eq!((drained.uncounted.len(), drained.uncounted[0].place.as_str()), (1, "session"));
     assert_eq!(ids(&session.drain()), [0, 1]);
+}
+
+#[test]
+fn a_session_that_cannot_be_listed_to_the_end_is_said_to_lack_what_came() {
+    let file = Written::by_us();
+    file.slot(0, 77, 0, 2);
+    let mut session = file.session();
+    // What has its name now is no directory.
+    let kept = tempfile::tempdir().unwrap();
+    fs::rename(file.folder.path(), kept.path().join("session")).unwrap();
+    fs::write(file.folder.path(), "").unwrap();
+    let mut drained = Drained::default();
+    session.discover(&mut drained);
+    assert_eq!((drained.refused.len(), session.unread().len()), (0, 1));
+    assert!(session.unread()[0].why.contains("cannot be listed"), "{:?}", session.unread());
+    fs::remove_file(file.folder.path()).unwrap();
+    fs::rename(kept.path().join("session"), file.folder.path()).unwrap();
+    session.discover(&mut drained);
+    assert_eq!((ids(&session.drain()), session.unread()), (vec![0, 1], vec![]), "it passed");
 }
 
 #[test]
@@ -794,7 +876,7 @@ fn ros_events_come_as_columns_and_their_losses_are_theirs() {
         (format!("process {us}, no file of objects"), 1),
     ];
     assert_eq!((drained.lost_ros, drained.lost), (lost.to_vec(), vec![]));
-    assert_eq!((session.processes(), session.files()), (0, 1), "it has not stamped");
+    assert_eq!((session.processes(), session.known()), (0, [1, 1]), "it has not stamped");
     assert_eq!(file.at_slot(0, TAIL), 3);
 }
 

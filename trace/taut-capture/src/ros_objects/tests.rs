@@ -51,10 +51,15 @@ impl Written {
     /// What is said when it is drained once.
     fn refusal(&self) -> String {
         let mut objects = self.watched();
-        let mut said = objects.drain().refused;
-        said.extend(objects.drain().refused);
+        let (first, second) = (objects.drain(), objects.drain());
+        let (mut said, mut lost) = (first.refused, first.uncounted);
+        said.extend(second.refused);
+        lost.extend(second.uncounted);
         objects.discover(&mut said);
         assert_eq!(said.len(), 1, "told once: {said:?}");
+        // Lost, as far as is known.
+        assert_eq!((lost.len(), lost[0].what, &lost[0].why), (1, LostWhat::RosEvents, &said[0]));
+        assert_eq!((objects.unread(), objects.missing()), (vec![], lost));
         said.remove(0)
     }
 }
@@ -162,6 +167,7 @@ fn a_file_that_is_not_what_it_should_be_is_refused() {
     let (mut objects, mut refused) = (RosObjects::open(written.folder.path()), Vec::new());
     objects.discover(&mut refused);
     assert!(refused[0].contains("not a file of ROS 2 objects"), "{refused:?}");
+    assert_eq!(objects.drain().uncounted[0].why, refused[0]);
 }
 
 #[test]

@@ -105,6 +105,10 @@ impl Written {
         channels.discover(&mut refused);
         channels.discover(&mut refused);
         assert_eq!((channels.files.len(), refused.len()), (0, 1));
+        // Lost, as far as is known.
+        let lost = self.drain(&mut channels).1.uncounted;
+        assert_eq!((lost.len(), lost[0].what, &lost[0].why), (1, LostWhat::Telemetry, &refused[0]));
+        assert_eq!((channels.unread(), channels.missing()), (vec![], lost));
         refused.remove(0)
     }
 }
@@ -194,6 +198,7 @@ fn more_values_than_the_ring_has_are_not_believed() {
     let (cycles, drained) = file.drain(&mut channels);
     assert_eq!((cycles.len(), file.tail()), (0, 1000));
     assert!(drained.refused[0].contains("\"arm\" states 1000 values in a ring of 16"), "{:?}", drained.refused);
+    assert_eq!((drained.uncounted.len(), &drained.uncounted[0].why), (1, &drained.refused[0]));
     file.values(1000, 1001);
     assert_eq!(file.drain(&mut channels).0, [1000]);
 }
@@ -206,15 +211,16 @@ fn a_file_that_was_cut_short_is_given_up() {
     file.file.set_len(4096).unwrap();
     let (_, drained) = file.drain(&mut channels);
     assert!(drained.refused[0].contains("cut short"), "{:?}", drained.refused);
+    assert_eq!((drained.uncounted.len(), &drained.uncounted[0].why), (1, &drained.refused[0]));
     let mut refused = Vec::new();
     channels.discover(&mut refused);
     assert_eq!(refused, Vec::<String>::new(), "told once");
 }
 
 #[test]
-fn a_name_that_is_too_long_or_no_text_is_refused() {
+fn a_name_that_is_empty_too_long_or_no_text_is_refused() {
     let refused = |name: &str| Written::by(std::process::id(), &TEXT.replacen("arm", name, 1)).refusal();
-    for name in ["a\u{1b}[2J", "a\u{9b}", &"a".repeat(NAME_BYTES + 1)] {
+    for name in ["", " ", "a\u{1b}[2J", "a\u{9b}", &"a".repeat(NAME_BYTES + 1)] {
         assert!(refused(name).contains("control characters"), "{name:?}");
     }
 }

@@ -12,11 +12,9 @@ mod schema;
 mod sqlite;
 mod topics;
 
-use std::{
-    fs::File,
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, io::Read, path::Path};
+
+use taut_recording::Output;
 
 use crate::{Error, Imported};
 use container::Container;
@@ -56,30 +54,20 @@ fn file(path: &Path, to: &Path, topics: &mut Topics, progress: &mut dyn FnMut(u6
             let mut packed = zstd::Decoder::new(File::open(path)?)?;
             match Container::of(&mut packed)? {
                 Container::Mcap => mcap::read(zstd::Decoder::new(File::open(path)?)?, topics, progress),
-                Container::Sqlite => sqlite::read(&Unpacked::of(path, to)?.0, topics, progress),
+                Container::Sqlite => sqlite::read(unpacked(path, to)?.path(), topics, progress),
                 Container::Zstd => Err(Error::Instead("is compressed twice; unpack it once with zstd -d".to_owned())),
             }
         }
     }
 }
 
-/// A database is read here and there, so one that is compressed is unpacked beside the recording until it is read.
-struct Unpacked(PathBuf);
-
-impl Unpacked {
-    fn of(path: &Path, to: &Path) -> Result<Unpacked, Error> {
-        let mut name = to.as_os_str().to_owned();
-        name.push(".db3.partial");
-        let unpacked = Unpacked(PathBuf::from(name));
-        let mut into = File::create(&unpacked.0)?;
-        std::io::copy(&mut zstd::Decoder::new(File::open(path)?)?, &mut into)?;
-        Ok(unpacked)
-    }
-}
-
-impl Drop for Unpacked {
-    fn drop(&mut self) {
-        // It is nobody's but ours, and whoever cannot remove it cannot be helped here.
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// A database is read here and there, so one that is compressed is unpacked beside the recording until it is read. What never
+/// takes its place goes.
+fn unpacked(path: &Path, to: &Path) -> Result<Output, Error> {
+    let mut name = to.as_os_str().to_owned();
+    name.push(".db3");
+    let output = Output::open(Path::new(&name))?;
+    let mut into = File::create(output.path())?;
+    std::io::copy(&mut zstd::Decoder::new(File::open(path)?)?, &mut into)?;
+    Ok(output)
 }

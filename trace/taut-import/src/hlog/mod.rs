@@ -1,15 +1,12 @@
 //! HdrHistogram's interval logs, as its own tools and `taut wakeup --hlog` write them: a histogram an interval, by tag.
 //! They become a distribution a tag, and a signal of each interval's largest value.
 
-mod encoding;
 mod sum;
 
 use std::{collections::BTreeMap, io::Read, path::Path, time::Duration};
 
-use base64::Engine as _;
-use encoding::Histogram;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use sum::Sum;
+use taut_hlog::{Interval, Line, LineError};
 use taut_recording::Kind;
 
 use crate::{
@@ -19,8 +16,6 @@ use crate::{
     writing::Row,
 };
 
-/// The head line of every version of the format.
-const FORMAT: &[u8] = b"#[Histogram log format version ";
 /// Tags that a log may have; each costs memory.
 const MOST_TAGS: usize = 1000;
 /// Buckets that all tags may have together, which hold something; each costs memory.
@@ -63,57 +58,40 @@ impl Format for Log {
     }
 
     fn line(&mut self, text: &[u8], number: u64) -> Result<(), Trouble> {
-        if let Some(version) = text.strip_prefix(FORMAT) {
-            return match version {
-                [b'1', b'.', ..] => Ok(()),
-                _ => {
-                    let version = String::from_utf8_lossy(version).trim_end_matches(']').to_owned();
-                    let what = format!("is an HdrHistogram log of version {version}, which this taut does not know");
-                    Err(Error::Instead(what).into())
-                }
-            };
-        }
-        // Java's head of the columns is no comment of the format.
-        if text.starts_with(b"\"") {
-            return Ok(());
-        }
-        let line = [text, b"\n"].concat();
-        match IntervalLogIterator::new(&line).next() {
-            None => Ok(()),
-            Some(Ok(LogEntry::StartTime(start))) => {
+        match taut_hlog::line(text) {
+            Ok(Line::Comment) => Ok(()),
+            Ok(Line::StartTime(start)) => {
                 self.start = Some(start);
                 Ok(())
             }
-            Some(Ok(LogEntry::BaseTime(base))) => {
+            Ok(Line::BaseTime(base)) => {
                 self.base = Some(base);
                 Ok(())
             }
-            Some(Ok(LogEntry::Interval(interval))) => {
-                let tag = interval.tag().map_or(String::new(), |tag| tag.as_str().to_owned());
-                let of = unpacked(interval.encoded_histogram())?;
-                let start = interval.start_timestamp();
-                self.interval(&tag, start, start.saturating_add(interval.duration()), &of)
-            }
-            Some(Err(_)) if number == 1 => Err(Error::Foreign {
+            Ok(Line::Interval(interval)) => self.interval(&interval),
+            Err(error @ LineError::Version(_)) => Err(Error::Instead(error.to_string()).into()),
+            Err(LineError::Foreign) if number == 1 => Err(Error::Foreign {
                 kind: "HdrHistogram interval log",
                 why: "its first line is neither a comment nor an interval".to_owned(),
                 writer: "HistogramLogWriter or `taut wakeup --hlog`",
             }
             .into()),
-            Some(Err(_)) => Err(Trouble::Damage("is neither a comment nor an interval".to_owned())),
+            Err(error) => Err(Trouble::Damage(error.to_string())),
         }
     }
 }
 
 impl Log {
-    fn interval(&mut self, tag: &str, start: Duration, end: Duration, of: &Histogram) -> Result<(), Trouble> {
-        let (start_ns, end_ns) = (self.since_1970(start)?, self.since_1970(end)?);
+    fn interval(&mut self, interval: &Interval) -> Result<(), Trouble> {
+        let Interval { tag, start, length, histogram: of } = interval;
+        let (start_ns, end_ns) = (self.since_1970(*start)?, self.since_1970(start.saturating_add(*length))?);
         let import = self.filling.at(start_ns)?;
         if !self.tags.contains_key(tag) {
             if self.tags.len() >= MOST_TAGS {
                 return Err(Error::TooMany { what: format!("more than {MOST_TAGS} tags") }.into());
             }
-            self.tags.insert(tag.to_owned(), Sum::like(of).map_err(unreadable)?);
+            let sum = Sum::like(of).map_err(|why| Trouble::Damage(LineError::Histogram(why).to_string()))?;
+            self.tags.insert(tag.clone(), sum);
             if self.tags.len() == 1 {
                 import.thread(THREAD.0, THREAD.1, "intervals", "hlog")?;
             }
@@ -158,15 +136,6 @@ impl Log {
         );
         import.finish()
     }
-}
-
-fn unpacked(encoded: &str) -> Result<Histogram, Trouble> {
-    let packed = base64::engine::general_purpose::STANDARD.decode(encoded);
-    packed.map_err(|error| error.to_string()).and_then(|packed| encoding::decode(&packed)).map_err(unreadable)
-}
-
-fn unreadable(why: String) -> Trouble {
-    Trouble::Damage(format!("has no readable histogram ({why})"))
 }
 
 /// A name for what has no tag.

@@ -6,13 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use taut_hlog::{Decoded, Geometry, LEAST_DIGITS};
 use taut_recording::Histogram as Recorded;
 
-use super::encoding::{Geometry, Histogram};
 use crate::histogram::push;
-
-/// Fewer digits are kept as three.
-const DIGITS: u32 = 3;
 
 /// All intervals of a tag.
 #[derive(Debug)]
@@ -25,13 +22,13 @@ pub(super) struct Sum {
 
 impl Sum {
     /// Of intervals like this one.
-    pub fn like(first: &Histogram) -> Result<Sum, String> {
-        let geometry = Geometry::new(first.digits.max(DIGITS), 1)?;
+    pub fn like(first: &Decoded) -> Result<Sum, String> {
+        let geometry = Geometry::new(first.digits.max(LEAST_DIGITS), 1)?;
         Ok(Sum { geometry, is_double: first.ratio.is_some(), counts: BTreeMap::new() })
     }
 
     /// Adds an interval.
-    pub fn add(&mut self, of: &Histogram) -> Result<(), String> {
+    pub fn add(&mut self, of: &Decoded) -> Result<(), String> {
         if of.ratio.is_some() != self.is_double {
             let [held, added] = ["integers", "doubles"].map(str::to_owned);
             let (held, added) = if self.is_double { (added, held) } else { (held, added) };

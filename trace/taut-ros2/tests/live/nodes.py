@@ -2,8 +2,9 @@
 
     python nodes.py TRUTH --processes camera detector,planner --executor single --count 200 …
 
-Without --roles it starts a process for each group of roles, waits until the camera is done, and ends them; with --roles it is
-such a process, and writes TRUTH/PID.json when SIGTERM ends it. The nodes use rclpy as any node does; nothing here knows taut.
+Without --roles it starts a process for each group of roles, waits until the camera is done and nothing is under way, and ends them;
+with --roles it is such a process, and writes TRUTH/PID.json when SIGTERM ends it. The nodes use rclpy as any node does; nothing here
+knows taut.
 """
 
 import argparse
@@ -17,11 +18,16 @@ import sys
 import threading
 import time
 
+# Each has its messages from the one before.
+ROLES = ["camera", "detector", "planner"]
+# Exit code where a process wrote its truth and did not end then, as live.rs has it.
+HANGS = 75
+
 
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("truth", type=pathlib.Path)
-    parser.add_argument("--processes", nargs="+", default=["camera", "detector", "planner"])
+    parser.add_argument("--processes", nargs="+", default=ROLES)
     parser.add_argument("--roles")
     parser.add_argument("--executor", default="single", choices=["single", "multi", "events"])
     parser.add_argument("--count", type=int, default=100)
@@ -44,6 +50,11 @@ def arguments():
     parser.add_argument(
         "--coroutines", action="store_true", help="callbacks of subscriptions are coroutines that await something"
     )
+    parser.add_argument(
+        "--ordinary-end",
+        action="store_true",
+        help="nodes end as an interpreter does, and have the transports that an installation has",
+    )
     return parser.parse_args()
 
 
@@ -59,8 +70,13 @@ def start(args):
         rest = [word for word in rest if word != roles]
     rest = [word for word in rest if word != "--processes"]
 
+    environment = dict(os.environ)
+    if not args.ordinary_end:
+        # A process that ends at once leaves its shared memory behind.
+        environment["FASTDDS_BUILTIN_TRANSPORTS"] = "UDPv4"
+
     def process_of(roles):
-        return subprocess.Popen([sys.executable, __file__, *rest, "--roles", roles])
+        return subprocess.Popen([sys.executable, __file__, *rest, "--roles", roles], env=environment)
 
     every = [process_of(roles) for roles in args.processes]
     is_to_restart = args.restart
@@ -79,20 +95,54 @@ def start(args):
                 every[detector] = process_of("detector")
             time.sleep(0.05)
         # What is under way comes to its end.
-        # The multi-threaded executor finishes some five coroutines a second.
-        slow = 8.0 if args.coroutines and args.executor == "multi" else 3.0 if args.goals else 1.0
-        time.sleep(max(slow, args.depth * args.planner_takes + 0.5))
-        for process in every:
-            process.send_signal(signal.SIGTERM)
-        sys.exit(any(process.wait(timeout=30) for process in every))
-    except subprocess.TimeoutExpired:
-        for process in every:
-            process.send_signal(signal.SIGUSR1)
-        time.sleep(1)
-        raise
+        idle = [args.truth / f"idle.{role}" for group in args.processes for role in group.split(",")]
+        deadline = time.monotonic() + 300
+        while not all(path.exists() for path in idle):
+            if time.monotonic() > deadline or any(process.poll() is not None for process in every):
+                sys.exit(f"a node ended or is not idle: {[path.name for path in idle if not path.exists()]}")
+            time.sleep(0.05)
+        sys.exit(ended(args, every))
     finally:
         for process in every:
             process.kill()
+
+
+def ended(args, every):
+    """Ends the processes; the exit code: 0 where each ended well."""
+    for process in every:
+        process.send_signal(signal.SIGTERM)
+    truths = {process.pid: args.truth / f"{process.pid}.json" for process in every}
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        if all(process.poll() is not None or truths[process.pid].exists() for process in every):
+            break
+        time.sleep(0.05)
+    deadline = time.monotonic() + (60 if args.ordinary_end else 300)
+    while time.monotonic() < deadline:
+        if all(process.poll() is not None for process in every):
+            return int(any(process.returncode for process in every))
+        time.sleep(0.05)
+    hung = [process for process in every if process.poll() is None]
+    for process in hung:
+        explain(process, truths[process.pid])
+    is_after = all(truths[process.pid].exists() for process in hung)
+    return HANGS if is_after and not any(process.returncode for process in every) else 1
+
+
+def explain(process, truth):
+    """Where a process stands that does not end."""
+    print(f"{process.pid} does not end; {truth.name} exists: {truth.exists()}", file=sys.stderr)
+    for task in pathlib.Path(f"/proc/{process.pid}/task").glob("*"):
+        said = []
+        for name in ("comm", "wchan", "syscall"):
+            try:
+                said.append((task / name).read_text().strip())
+            except OSError as error:
+                said.append(f"{name}: {error.strerror}")
+        print(f"  {task.name}: {', '.join(said)}", file=sys.stderr, flush=True)
+    process.send_signal(signal.SIGUSR1)
+    # It writes where its threads are.
+    time.sleep(1)
 
 
 def run(args):
@@ -125,7 +175,11 @@ def run(args):
     profile = QoSProfile(
         depth=args.depth, reliability=ReliabilityPolicy.BEST_EFFORT if args.best_effort else ReliabilityPolicy.RELIABLE
     )
+    # A server that does not run for a while has all requests.
+    services = QoSProfile(depth=1000)
     padding = "x" * args.bytes
+    # What has begun, of which the truth has the end.
+    asked, begun = [], []
 
     def publish(publisher, topic, number):
         before = now()
@@ -152,6 +206,7 @@ def run(args):
         argument under the events executor, which knows no other."""
 
         async def steps(message, info):
+            begun.append(message)
             await node.executor.create_task(lambda: None)
             callback(message, info)
 
@@ -204,7 +259,7 @@ def run(args):
             super().__init__("detector")
             self.detections = self.create_publisher(String, "detections", profile)
             self.images = self.create_subscription(String, args.image_topic, form_of(self, self.on_image), profile)
-            self.client = self.create_client(ListParameters, "plan") if args.calls else None
+            self.client = self.create_client(ListParameters, "plan", qos_profile=services) if args.calls else None
             self.turns = ActionClient(self, Fibonacci, "turn") if args.goals else None
             self.ready = self.create_timer(0.05, self.on_ready)
 
@@ -221,6 +276,7 @@ def run(args):
             publish(self.detections, "/detections", number)
             if self.client and number % 10 == 0:
                 sent = now()
+                asked.append(number)
                 self.client.call_async(ListParameters.Request()).add_done_callback(
                     lambda _: truth["answered"].append([number, sent, now()])
                 )
@@ -243,7 +299,9 @@ def run(args):
             super().__init__("planner")
             self.detections = self.create_subscription(String, "detections", form_of(self, self.on_detections), profile)
             self.turns = ActionServer(self, Fibonacci, "turn", self.on_turn) if args.goals else None
-            self.service = self.create_service(ListParameters, "plan", self.on_plan) if args.calls else None
+            self.service = None
+            if args.calls:
+                self.service = self.create_service(ListParameters, "plan", self.on_plan, qos_profile=services)
             self.ready = self.create_timer(0.05, self.on_ready)
 
         def on_ready(self):
@@ -269,9 +327,30 @@ def run(args):
             truth["served"].append(now())
             return response
 
+    first = min(ROLES.index(role) for role in truth["roles"])
+    upstream = args.truth / (f"idle.{ROLES[first - 1]}" if first else "done")
+    seen, since, turns = None, 0.0, 0
+
+    def look():
+        """Says that nothing is under way here: what comes from upstream is there, and for some turns nothing was added."""
+        nonlocal seen, since, turns
+        state = upstream.exists(), [len(logged) for logged in truth.values() if isinstance(logged, list)]
+        if state != seen or not state[0]:
+            seen, since, turns = state, time.monotonic(), 0
+        turns += 1
+        is_pending = (
+            len(asked) > len(truth["answered"])
+            or len(truth["goals"]) > len(truth["results"])
+            or len(begun) > len(truth["received"])
+        )
+        # What has not come after that long is lost; whether it may be is the test's to say.
+        if turns >= 5 and time.monotonic() - since >= (30 if is_pending else 1):
+            for role in truth["roles"]:
+                (args.truth / f"idle.{role}").touch()
+
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     # Whatever becomes of the process that started this one.
-    signal.alarm(400 + int(args.count * args.period))
+    signal.alarm(1300 + int(args.count * args.period))
     rclpy.init()
     if args.twice:
         Node("early").destroy_node()
@@ -291,13 +370,21 @@ def run(args):
         # wheels (rclpy 9.1.2) waits until the end of time, which overflows: it runs nothing.
         while rclpy.ok():
             executor.spin_once(timeout_sec=0.2)
+            look()
     except (ExternalShutdownException, KeyboardInterrupt):
         pass
     except Exception:
         # The multi-threaded executor may be about to wait when SIGTERM shuts the context down.
         if rclpy.ok():
             raise
-    (args.truth / f"{os.getpid()}.json").write_text(json.dumps(truth))
+    file = args.truth / f"{os.getpid()}.json"
+    file.with_suffix(".part").write_text(json.dumps(truth))
+    file.with_suffix(".part").rename(file)
+    if not args.ordinary_end:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Nothing that comes after it is asserted, and to destroy readers and writers may deadlock in Fast DDS (eProsima/Fast-DDS #6193).
+        os._exit(0)
 
 
 main()

@@ -54,7 +54,8 @@ pub struct Channel<T> {
 
 impl<T: Telemetry> Channel<T> {
     /// Makes and maps the ring, if there is a session. `rate_hz`, about how often will be written, sizes it for a
-    /// recorder that stands still for 2 s.
+    /// recorder that stands still for 2 s. Without a name, or with a rate that is not above 0 and up to 1,000,000, there is no
+    /// ring: what is written counts as lost.
     pub fn new(name: &str, rate_hz: f64) -> Channel<T> {
         Channel {
             ring: Ring::new(name, &describe::text(const { &T::LAYOUT }), size_of::<T>(), rate_hz),

@@ -5,7 +5,7 @@ use core::{
     cell::Cell,
     ffi::c_int,
     ptr::null_mut,
-    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 use std::path::Path;
 
@@ -25,6 +25,8 @@ const SLOT_HEAD: usize = 16;
 /// Larger structs than this are no telemetry; the recorder refuses them too.
 const MOST_BYTES: usize = 1 << 20;
 const MOST_DESCRIPTION: usize = 1 << 20;
+/// Writes that are oftener are no control loop's.
+const MOST_RATE_HZ: f64 = 1e6;
 /// How long the recorder may stand still.
 const STALL_S: f64 = 2.0;
 const FEWEST_SLOTS: usize = 16;
@@ -76,9 +78,10 @@ pub struct Ring {
     sequence: Cell<u64>,
     /// Dropped while there was no ring.
     lost_here: Cell<u64>,
-    /// Atomic: who attaches a session sets it back, whatever thread that is.
-    refused: AtomicBool,
-    description: String,
+    /// How often there was no ring to be had. Atomic: who attaches a session sets it back, whatever thread that is.
+    refused: AtomicU32,
+    /// `None`: without a name or a rate it is no channel, and never has a ring.
+    description: Option<String>,
     bytes: usize,
     rate_hz: f64,
 }
@@ -96,6 +99,7 @@ unsafe impl Send for Known {}
 impl Ring {
     pub fn new(name: &str, description: &str, bytes: usize, rate_hz: f64) -> Box<Ring> {
         let name: String = name.chars().filter(|c| !c.is_control()).collect();
+        let is_sound = !name.trim().is_empty() && rate_hz > 0.0 && rate_hz <= MOST_RATE_HZ;
         let ring = Box::new(Ring {
             producer: Producer::nowhere(),
             slots: Cell::new(null_mut()),
@@ -106,8 +110,8 @@ impl Ring {
             counter: Cell::new(Counter::Monotonic),
             sequence: Cell::new(0),
             lost_here: Cell::new(0),
-            refused: AtomicBool::new(false),
-            description: format!("name\t{name}\n{description}"),
+            refused: AtomicU32::new(0),
+            description: is_sound.then(|| format!("name\t{name}\n{description}")),
             bytes,
             rate_hz,
         });
@@ -136,7 +140,7 @@ impl Ring {
     #[cold]
     #[inline(never)]
     unsafe fn write_slowly(&self, value: *const u8, bytes: usize, sequence: u64) {
-        if self.header.get().is_null() && !self.refused.load(Ordering::Relaxed) {
+        if self.header.get().is_null() && self.looks_for_ring() {
             let _aside = Aside::step();
             self.open();
         }
@@ -182,22 +186,33 @@ impl Ring {
         self.lost_here.get() + in_ring
     }
 
-    /// Makes the file and maps it, if there is a session; else once more when one was attached.
+    /// Whether this try is one that looks for a ring: where there was none the 2nd, 4th, 8th … are, as of a thread.
+    fn looks_for_ring(&self) -> bool {
+        let tries = match self.refused.load(Ordering::Relaxed) {
+            0 => return true,
+            tries => tries.wrapping_add(1),
+        };
+        self.refused.store(tries, Ordering::Relaxed);
+        tries.is_power_of_two()
+    }
+
+    /// Makes the file and maps it, if there is a session; at once when one was attached.
     #[cold]
     fn open(&self) {
-        let Some(process) = process::process() else {
-            self.refused.store(!crate::is_off(), Ordering::Relaxed);
-            return;
-        };
-        self.refused.store(self.build(process).is_none(), Ordering::Relaxed);
+        let is_open = process::process().is_some_and(|process| self.build(process).is_some());
+        // Without a session nothing is refused: one may be attached yet.
+        let is_refused = !is_open && !crate::is_off();
+        let tries = if is_refused { self.refused.load(Ordering::Relaxed).max(1) } else { 0 };
+        self.refused.store(tries, Ordering::Relaxed);
     }
 
     fn build(&self, process: Process) -> Option<()> {
+        let description = self.description.as_deref()?;
         let stride = (SLOT_HEAD + self.bytes).next_multiple_of(64);
         let slots = slots(self.rate_hz, stride);
-        let ring_offset = (HEADER_BYTES + self.description.len()).next_multiple_of(4096);
+        let ring_offset = (HEADER_BYTES + description.len()).next_multiple_of(4096);
         let length = ring_offset + slots * stride;
-        if self.bytes == 0 || self.bytes > MOST_BYTES || self.description.len() > MOST_DESCRIPTION {
+        if self.bytes == 0 || self.bytes > MOST_BYTES || description.len() > MOST_DESCRIPTION {
             return None;
         }
         let session = process::session()?;
@@ -222,11 +237,11 @@ impl Ring {
                 (*header).start_time = process.start_time();
                 (*header).pid_namespace = process.pid_namespace();
                 (*header).slot_stride = stride as u64;
-                (*header).description_bytes = self.description.len() as u64;
+                (*header).description_bytes = description.len() as u64;
                 (*header).ring_offset = ring_offset as u64;
                 (*header).state = AtomicU32::new(OPEN);
                 let text = base.add(HEADER_BYTES);
-                core::ptr::copy_nonoverlapping(self.description.as_ptr(), text, self.description.len());
+                core::ptr::copy_nonoverlapping(description.as_ptr(), text, description.len());
                 error = process::publish(&temporary, &path);
                 if error != 0 {
                     libc::munmap(base.cast(), length);
@@ -287,13 +302,13 @@ impl Known {
         ring.unmap();
         ring.lost_here.set(0);
         ring.sequence.set(0);
-        ring.refused.store(false, Ordering::Relaxed);
+        ring.refused.store(0, Ordering::Relaxed);
     }
 
     /// A session was attached: ask again.
     pub fn retry(&self) {
         // SAFETY: see `Send` of Known; nothing but an atomic is touched, which its own thread may be reading.
-        unsafe { &*self.0 }.refused.store(false, Ordering::Relaxed);
+        unsafe { &*self.0 }.refused.store(0, Ordering::Relaxed);
     }
 }
 

@@ -1,7 +1,5 @@
 //! Simulated servos for other programs: behind ptys that speak fdcanusb, or behind UDP.
 
-use std::io::Write;
-
 use anyhow::{Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_bus::{
@@ -10,7 +8,7 @@ use taut_bus::{
 };
 use taut_recording::Shown;
 
-use crate::{exit::Done, stop};
+use crate::{exit::Done, output, stop};
 
 /// Serves until interrupted. Prints where, a bus a line, once all can be opened.
 pub fn run(buses: &[Address], udp: Option<&str>) -> Result<Done> {
@@ -36,9 +34,7 @@ pub fn run(buses: &[Address], udp: Option<&str>) -> Result<Done> {
         doors.push((bus, door));
     }
     let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
-    let mut stdout = std::io::stdout().lock();
-    places.iter().try_for_each(|place| writeln!(stdout, "{place}"))?;
-    stdout.flush()?;
+    output::write(&(places.join("\n") + "\n"), None)?;
     std::thread::scope(|scope| {
         let served: Vec<_> =
             doors.into_iter().map(|(bus, door)| scope.spawn(|| serve(bus, door, &stop.flag))).collect();

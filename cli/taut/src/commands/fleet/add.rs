@@ -1,6 +1,9 @@
 //! `taut fleet add`: a recording becomes a Parquet file of histograms, in the folder of its day and robot.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use chrono::{DateTime, NaiveDate};
@@ -10,7 +13,7 @@ use taut_recording::Shown;
 use taut_report::words;
 use taut_tables::{File, Histograms, Origin, Table};
 
-use crate::{config, exit::Done, input, output};
+use crate::{analyse::lost, config, exit::Done, input, output};
 
 /// Add recordings to a fleet's folder, as histograms.
 ///
@@ -21,7 +24,7 @@ pub struct Args {
     #[arg(value_name = "RUN", required = true)]
     recordings: Vec<PathBuf>,
     /// The fleet's folder, made if missing.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = crate::folder::named())]
     into: PathBuf,
     /// The robot's name, of letters, digits, ., - and _.
     #[arg(long, value_name = "NAME", value_parser = robot)]
@@ -49,6 +52,7 @@ struct Ready {
 
 /// First all are read, then all are written: of a list with one bad file nothing is added.
 pub fn run(args: &Args) -> Result<Done> {
+    refuse_merged(&args.into)?;
     let ready = |path| read(path, args).with_context(|| Path::display(path).to_string());
     let all = args.recordings.iter().map(|path| ready(path)).collect::<Result<Vec<Ready>>>()?;
     let mut done = Done::Fine;
@@ -70,6 +74,23 @@ pub fn run(args: &Args) -> Result<Done> {
     Ok(done)
 }
 
+/// A run beside the week that it is in would count twice. `taut fleet merge` writes a file into the folder of its first day.
+fn refuse_merged(into: &Path) -> Result<()> {
+    if let Some(file) = entries(into, "date=").iter().flat_map(|day| entries(day, "merged-by-")).next() {
+        bail!(
+            "{}: is of a merged fleet, where runs would count twice; add them to the folder that was merged",
+            file.shown()
+        );
+    }
+    Ok(())
+}
+
+/// What in a folder has a name that begins so.
+fn entries(folder: &Path, begin: &str) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    all.filter(|entry| entry.file_name().as_bytes().starts_with(begin.as_bytes())).map(|entry| entry.path()).collect()
+}
+
 fn read(path: &Path, args: &Args) -> Result<Ready> {
     let mut config = config::load(args.config.as_deref())?;
     config.explain.worst = 0;
@@ -79,7 +100,6 @@ fn read(path: &Path, args: &Args) -> Result<Ready> {
     let info = contents.info.clone();
     let damage: Vec<String> = contents.damage.iter().map(ToString::to_string).collect();
     damage.iter().for_each(|damage| say!("taut: warning: {}: {damage}", path.shown()));
-    let is_whole = damage.is_empty();
     let mut histograms = Histograms::default();
     let analysis =
         analyzer.finish_by_row(contents.info, contents.ending, damage, bytes.len() as u64, &mut |row: Row<'_>| {
@@ -110,23 +130,14 @@ fn read(path: &Path, args: &Args) -> Result<Ready> {
     if left_out > 0 {
         said += &format!("; {} over a missed point left out", words::quantity(left_out, "hop"));
     }
-    let totals = &analysis.totals;
-    for (n, what) in [
-        (totals.lost_stamps, "stamps"),
-        (totals.lost_ros_events, "ROS 2 events"),
-        (totals.lost_kernel_events, "kernel events"),
-    ] {
-        if n > 0 {
-            said += &format!(", {} {what} LOST", words::count(n));
-        }
-    }
+    said += &lost(&analysis);
     Ok(Ready {
         folder: args.into.join(format!("date={date}")).join(format!("robot={}", args.robot)),
         about: [("taut.recording", path.shown()), ("taut.version", info.taut_version)],
         table,
         run,
         said,
-        is_whole,
+        is_whole: !analysis.has_loss(),
     })
 }
 

@@ -30,7 +30,7 @@ try:
     from taut.fleet.__main__ import main
 except ModuleNotFoundError as error:
     python = sys.executable
-    print(f\"taut: a fleet's figures need Python's taut with Ibis and DuckDB ({error}); get them: {python} -m pip install 'taut[fleet]'\", file=sys.stderr)
+    print(f\"taut: a fleet's figures need Python's taut with Ibis and DuckDB ({error}); get them: {python} -m pip install 'taut-….whl[fleet]'\", file=sys.stderr)
     sys.exit(2)
 sys.exit(main())
 ";
@@ -87,10 +87,10 @@ pub struct Compare {
 #[derive(clap::Args)]
 pub struct Merge {
     /// The fleet's folder.
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = crate::folder::named())]
     place: PathBuf,
     /// Folder for the merged fleet; existing periods are rewritten.
-    #[arg(long, value_name = "DIR2")]
+    #[arg(long, value_name = "DIR2", value_parser = crate::folder::named())]
     into: PathBuf,
     /// Length of a period.
     #[arg(long, value_enum, default_value_t = Period::Week)]
@@ -112,7 +112,7 @@ struct Days {
 #[derive(clap::Args)]
 struct Asked {
     /// The fleet's folder; with --engine clickhouse also clickhouse://USER:PASSWORD@HOST:8123/DATABASE/TABLE.
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = crate::folder::or_url)]
     place: String,
     /// Engine that aggregates.
     #[arg(long, value_enum, default_value_t = Engine::Duckdb)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taut_gate::{Settings, Statistic, Trial, Vote};
+use taut_gate::{STALL_S, Settings, Statistic, Trial, Vote};
 
 /// The baseline is run for so long at first; where that is too short for [`LEAST`] messages, for [`LONGER`].
 pub const PILOT: Duration = Duration::from_secs(3);
@@ -16,6 +16,8 @@ const USUAL: f64 = 30.0;
 const RARE: f64 = 100.0;
 /// A quantile needs ten bursts of messages beyond it; these are half as many again.
 const BEYOND: f64 = 15.0;
+/// A shorter trial cannot tell a program that hangs from a machine that stalled.
+const SHORTEST_S: f64 = 2.0 * STALL_S;
 /// Pairs that the time is to hold, at least, where trials can be shorter for it.
 const PAIRS: f64 = 20.0;
 
@@ -53,9 +55,9 @@ impl Length {
         let per_s = trial.messages as f64 / span_s;
         let overhead_s = (pilot.took.as_secs_f64() - span_s).max(0.0);
         let rare_s = if overhead_s * per_s >= RARE { overhead_s } else { 0.0 };
-        let wanted_s = (needed(&settings.votes) / per_s).max(rare_s);
+        let wanted_s = (needed(&settings.votes) / per_s).max(rare_s).max(SHORTEST_S);
         let fitting_s = max_time.as_secs_f64() / (2.0 * PAIRS) - overhead_s;
-        let steady_s = wanted_s.min(fitting_s.max(LEAST as f64 / per_s));
+        let steady_s = wanted_s.min(fitting_s.max(LEAST as f64 / per_s).max(SHORTEST_S));
         if pilot.is_over && span_s <= steady_s.max(fitting_s.min(2.0 * wanted_s)) {
             return Length { duration: None, pair: 2 * pilot.took, messages: trial.messages };
         }

@@ -13,7 +13,7 @@ use taut_gate::{ACCUSING, Asked, Failure, Most, Phase, Settings, Trial, Void};
 use taut_recording::Shown;
 use taut_stats::compare::{Order, pair_order};
 
-use crate::{exit, scratch::Scratch};
+use crate::{exit, input, scratch::Scratch};
 
 use super::{
     interrupt::{Interrupt, Ran},
@@ -76,6 +76,8 @@ pub struct Live {
     baseline: (usize, usize),
     /// Sides of which a run could be read, for each.
     stamped: Vec<&'static str>,
+    /// Runs without the chain of a side of which none could be read.
+    without: usize,
     /// Processes that outlived their runs, and were ended.
     left: usize,
     /// A run's duration counts from its start, not from its first stamp.
@@ -97,6 +99,7 @@ impl Live {
             ran: 0,
             baseline: (0, 0),
             stamped: Vec::new(),
+            without: 0,
             left: 0,
             counts_from_start: false,
         })
@@ -156,7 +159,14 @@ impl Live {
             }
             began = Instant::now();
         }
-        let trial = self.reader.trial(&path, &format!("the first run of A ({})", a.command))?;
+        let read = self.reader.trials(&path, &format!("the first run of A ({})", a.command));
+        let trial = match read {
+            // Of a slow program the longer run says more.
+            Err(error) if stored::is_too_short(&error) && length < LONGER => {
+                stored::without(&a.command, error)?.remove(0)
+            }
+            read => read?.remove(0),
+        };
         let _ = std::fs::remove_file(&path);
         Ok(Pilot { took: began.elapsed(), is_over: trial.is_stopped == Some(false), trial })
     }
@@ -218,8 +228,11 @@ impl Live {
     }
 
     /// One run more of a single program, as a trial of each chain that is wanted; `None` when there is no time for it.
-    pub fn single(&mut self, program: &Program, most: usize) -> Result<Option<Vec<Trial>>> {
-        self.next(program, most, true)
+    ///
+    /// # Errors
+    /// The program is a baseline, and fails again and again from its first run on.
+    pub fn single(&mut self, program: &Program, most: usize, is_baseline: bool) -> Result<Option<Vec<Trial>>> {
+        self.next(program, most, is_baseline)
     }
 
     fn next(&mut self, program: &Program, most: usize, is_baseline: bool) -> Result<Option<Vec<Trial>>> {
@@ -298,11 +311,16 @@ impl Live {
         trials
     }
 
-    /// A run without stamps, or without the chain, has failed where the side has had them before; else nothing is known of the side.
+    /// A run without stamps, or without the chain, is a trial where the side has had them before. Of a side that has not, a first run may have been
+    /// too short.
     fn read(&mut self, side: &'static str, path: &Path, name: &str) -> Result<Vec<Trial>> {
         let read = self.reader.trials(path, name);
         match read {
-            Err(error) if self.stamped.contains(&side) => Ok(vec![stored::without(name, error)?]),
+            Err(error) if self.stamped.contains(&side) => stored::without(name, error),
+            Err(error) if stored::is_without_chain(&error) && self.without + 1 < FAILURES_MAX => {
+                self.without += 1;
+                stored::without(name, error)
+            }
             Ok(trials) => {
                 self.stamped.push(side);
                 Ok(trials)
@@ -349,8 +367,10 @@ impl Live {
         let said = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
         let (of_recorder, lines): (Vec<&str>, Vec<&str>) =
             said.lines().map(str::trim).filter(is_own).partition(|line| line.starts_with("taut: "));
+        let is_the_programs = || ended_with(path).is_some_and(|code| Some(code) == status.code());
         if let (Some(exit::RECORD_FAILED | exit::IO_FAILED), Some(line)) =
             (status.code().and_then(|code| u8::try_from(code).ok()), of_recorder.last())
+            && !is_the_programs()
         {
             return Ok(Some(Void::NotRecorded { what: line.trim_start_matches("taut: ").to_owned() }));
         }
@@ -380,4 +400,10 @@ fn bar(quiet: bool) -> ProgressBar {
     }
     let style = ProgressStyle::with_template("{bar:30} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::no_length().with_style(style)
+}
+
+/// The exit code of the recorded program, by the end of its recording.
+fn ended_with(path: &Path) -> Option<i32> {
+    let bytes = input::map(path).ok()?;
+    taut_recording::read(&bytes, &mut |_| {}).ok()?.ending?.exit_code
 }

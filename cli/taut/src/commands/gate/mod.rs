@@ -58,7 +58,7 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND", requires = "revisions")]
     run: Option<String>,
     /// Keep and reuse built revisions in this folder [default: removed at the end].
-    #[arg(long, value_name = "FOLDER", requires = "revisions")]
+    #[arg(long, value_name = "FOLDER", value_parser = crate::folder::named(), requires = "revisions")]
     cache: Option<PathBuf>,
     /// Stored baseline: recordings, folders of them, or trials of --save.
     #[arg(long, value_name = "RUN|SET", num_args = 1.., conflicts_with = "a")]
@@ -93,15 +93,15 @@ pub struct Args {
     #[arg(long, default_value = "irq", value_parser = ["sched", "syscalls", "irq", "all"])]
     depth: String,
     /// Keep the recordings in this folder.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = crate::folder::named())]
     keep: Option<PathBuf>,
     /// Save the trials in this folder, for --baseline.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "limits")]
+    #[arg(long, value_name = "FOLDER", value_parser = crate::folder::named(), conflicts_with = "limits")]
     save: Option<PathBuf>,
 
     /// Add the candidate's figures to this folder (Parquet), and report which revision changed them; alone: only
     /// report.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "limits")]
+    #[arg(long, value_name = "FOLDER", value_parser = crate::folder::named(), conflicts_with = "limits")]
     history: Option<PathBuf>,
     /// Name of the candidate in the history [default: by git describe].
     #[arg(long, value_name = "NAME", requires = "history")]
@@ -224,13 +224,14 @@ fn against_stored(args: &Args, gating: &Gating, reader: Reader, b: &Program) -> 
     live.as_long_as(&a);
     let mut stored = a.iter();
     let mut candidates = Vec::new();
-    let gated = gate::<anyhow::Error>(&settings, &mut |asked| {
+    let mut gated = gate::<anyhow::Error>(&settings, &mut |asked| {
         let Some(a) = stored.next() else { return Ok(None) };
         let Some(b) = live.one(b, asked)? else { return Ok(None) };
         candidates.push(b.clone());
         Ok(Some((a.clone(), b)))
     })?;
     live.finish();
+    gated.count_failures(&a, &candidates)?;
     let fit = stored::fit(&a, &candidates);
     let mut notes = fit.notes;
     notes.extend(live.notes());
@@ -258,7 +259,7 @@ pub fn compare(gating: &Gating, a: &[Trial], b: &[Trial]) -> Result<(Gated, Sett
     let settings = settings.within(pairs);
     let mut stored = a.iter().cloned().zip(b.iter().cloned());
     let mut gated = gate::<anyhow::Error>(&settings, &mut |_| Ok(stored.next()))?;
-    gated.count_failures(a, b);
+    gated.count_failures(a, b)?;
     if a.len() != b.len() {
         fit.notes.push(format!("A has {} trials, B {}: {pairs} pairs are made of the first", a.len(), b.len()));
     }
@@ -306,7 +307,7 @@ fn history_alone(args: &Args, gating: &Gating, reader: Reader, folder: &Path) ->
         Some(command) => {
             let program = Program { side: "B", command: command.clone(), folder: None };
             let mut live = args.live(reader)?;
-            let runs = std::iter::from_fn(|| live.single(&program, HISTORY_TRIALS).transpose());
+            let runs = std::iter::from_fn(|| live.single(&program, HISTORY_TRIALS, true).transpose());
             let trials = runs.take(HISTORY_TRIALS).collect::<Result<Vec<Vec<Trial>>>>()?.concat();
             live.finish();
             trials
@@ -331,26 +332,15 @@ fn against_limits(args: &Args, gating: &Gating, reader: Reader) -> Result<Done> 
         );
     }
     let reader = reader.of_limits(&limits);
-    let (trials, outcome, subject) = match (&args.b, args.candidate.is_empty()) {
-        (Some(command), _) => {
-            let (trials, outcome) = trials_for_limits(args, reader, command, &limits)?;
-            (trials, outcome, command.clone())
-        }
+    let (outcome, subject) = match (&args.b, args.candidate.is_empty()) {
+        (Some(command), _) => (run_for_limits(args, reader, command, &limits)?, command.clone()),
         (None, false) => {
             let trials = reader.set(&args.candidate)?;
-            let outcome = judge_limits(&limits, &trials, 1)?;
-            (trials, outcome, names(&args.candidate))
+            (judge_limits(&limits, &trials, 1)?, names(&args.candidate))
         }
         (None, true) => bail!("--limits: give --b COMMAND or --candidate RUN to hold against them"),
     };
-    let mut notes: Vec<String> = Vec::new();
-    for (name, why) in trials.iter().filter_map(|trial| Some((&trial.name, trial.void.as_ref()?))) {
-        let note = format!("{name} was left out: {why}");
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-    let shown = LimitsShown { subject: &subject, outcome: &outcome, terms: args.terms(&notes) };
+    let shown = LimitsShown { subject: &subject, outcome: &outcome, terms: args.terms(&[]) };
     args.outputs.judge_limits(&shown)?;
     Ok(match outcome.verdict {
         taut_gate::LimitResult::Broken => Done::Against,
@@ -360,12 +350,7 @@ fn against_limits(args: &Args, gating: &Gating, reader: Reader) -> Result<Done> 
     })
 }
 
-fn trials_for_limits(
-    args: &Args,
-    reader: Reader,
-    command: &str,
-    limits: &[Limit],
-) -> Result<(Vec<Trial>, taut_gate::LimitsOutcome)> {
+fn run_for_limits(args: &Args, reader: Reader, command: &str, limits: &[Limit]) -> Result<taut_gate::LimitsOutcome> {
     let program = Program { side: "B", command: command.to_owned(), folder: None };
     let mut live = args.live(reader)?;
     let mut trials: Vec<Trial> = Vec::new();
@@ -374,7 +359,8 @@ fn trials_for_limits(
     for look in LIMIT_LOOKS {
         let mut is_out = false;
         while runs < look && !is_out {
-            match live.single(&program, most)? {
+            // One that always fails breaks its limits.
+            match live.single(&program, most, false)? {
                 Some(of_run) => trials.extend(of_run),
                 None => is_out = true,
             }
@@ -384,7 +370,7 @@ fn trials_for_limits(
         let is_settled = !matches!(outcome.verdict, taut_gate::LimitResult::Open);
         if is_settled || is_out || look == most {
             live.finish();
-            return Ok((trials, outcome));
+            return Ok(outcome);
         }
     }
     unreachable!("the last look returns")

@@ -44,19 +44,31 @@ impl Reader {
         self
     }
 
-    /// One recording, by the name that messages call it.
-    pub fn trial(&self, path: &Path, name: &str) -> Result<Trial> {
-        Ok(self.trials(path, name)?.remove(0))
-    }
-
     /// One recording: a trial of the chain to judge, or of each that has limits.
+    ///
+    /// # Errors
+    /// It cannot be read, or is [`WithoutChain`].
     pub fn trials(&self, path: &Path, name: &str) -> Result<Vec<Trial>> {
-        let mut analysis = analyse(path, &self.config).with_context(|| name.to_owned())?;
+        let mut config = self.config.clone();
+        let mut missing = None;
+        let mut analysis = loop {
+            match analyse(path, &config) {
+                Ok(analysis) => break analysis,
+                Err(error) => {
+                    let Some(taut_analysis::Error::UnknownPoint { chain, .. }) = error.downcast_ref() else {
+                        return Err(error.context(name.to_owned()));
+                    };
+                    config.chains.retain(|declared| declared.name != *chain);
+                    missing.get_or_insert(error.context(name.to_owned()));
+                }
+            }
+        };
         let known = analysis.chains.iter().map(|chain| chain.name.as_str()).collect::<Vec<_>>().join(", ");
         self.ros.retain(&mut analysis.chains);
-        if analysis.chains.is_empty() && !known.is_empty() {
+        if analysis.chains.is_empty() && !known.is_empty() && !self.ros.is_empty() {
             let chain = self.ros.words().trim_start().to_owned();
-            bail!(taut_gate::Error::NoChain { recording: name.to_owned(), chain, known });
+            let error = taut_gate::Error::NoChain { recording: name.to_owned(), chain, known: known.clone() };
+            missing.get_or_insert(error.into());
         }
         // Limits of one chain need not stand together in taut.toml.
         let mut chains: Vec<Option<&String>> = Vec::new();
@@ -68,14 +80,22 @@ impl Reader {
         if chains.is_empty() {
             chains.push(self.wanted.chain.as_ref());
         }
-        let of = |chain: Option<&String>| -> Result<Trial> {
+        let mut trials = Vec::new();
+        for chain in chains {
             let wanted = taut_gate::TrialOptions { chain: chain.cloned(), ..self.wanted.clone() };
-            Ok(Trial::of(name, &analysis, &wanted)?)
-        };
-        let trials: Vec<Trial> = chains.into_iter().map(of).collect::<Result<_>>()?;
+            trials.push(Trial::of(name, &analysis, &wanted).unwrap_or_else(|error| {
+                missing.get_or_insert(error.into());
+                Trial::without(name, &analysis, &wanted)
+            }));
+        }
         // A run that failed is one run, whatever chains it has.
-        let failed = trials.iter().find_map(|trial| trial.failure().cloned());
-        Ok(failed.map_or(trials, |failure| vec![Trial::failed(name, failure)]))
+        if let Some(failure) = trials.iter().find_map(|trial| trial.failure().cloned()) {
+            trials = vec![Trial::failed(name, failure)];
+        }
+        match missing {
+            None => Ok(trials),
+            Some(error) => bail!(WithoutChain { error: format!("{error:#}"), is_empty: known.is_empty(), trials }),
+        }
     }
 
     fn recording(&self, path: &Path) -> Result<Vec<Trial>> {
@@ -106,7 +126,7 @@ impl Reader {
         let mut trials = saved_ones;
         for (name, read) in runs {
             match read {
-                Err(error) if is_known => trials.push(without(&name, error)?),
+                Err(error) if is_known => trials.extend(without(&name, error)?),
                 read => trials.extend(read?),
             }
         }
@@ -114,21 +134,46 @@ impl Reader {
     }
 }
 
-/// The failed trial of a run that has no stamps, or not the chain.
+/// A run that has stamps, and not all the chains that are wanted or declared: a wrong name, or a run that ended before its messages got there.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct WithoutChain {
+    error: String,
+    /// No message went all the way of any chain.
+    is_empty: bool,
+    /// What the run counts as where others of its side have the chains.
+    trials: Vec<Trial>,
+}
+
+/// The trials of a run that has not the chain, or has failed without a stamp.
 ///
 /// # Errors
 /// It could not be read for another reason.
-pub fn without(name: &str, error: anyhow::Error) -> Result<Trial> {
-    if !is_without(&error) {
-        return Err(error);
+pub fn without(name: &str, error: anyhow::Error) -> Result<Vec<Trial>> {
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(WithoutChain { trials, .. }), _) => Ok(trials.clone()),
+        (_, Some(taut_analysis::Error::Empty { .. })) => {
+            Ok(vec![Trial::failed(name, Failure { how: "it stamped nothing".into(), said: Vec::new() })])
+        }
+        _ => Err(error),
     }
-    Ok(Trial::failed(name, Failure { how: "it stamped no message of the chain".into(), said: Vec::new() }))
 }
 
 /// Whether a run has no stamps, or not the chain.
 pub fn is_without(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty { .. }))
         || matches!(error.downcast_ref(), Some(taut_gate::Error::NoChain { .. } | taut_gate::Error::Empty { .. }))
+        || is_without_chain(error)
+}
+
+/// Whether a run has stamps, and no message that went all the way of any chain: it may have been too short.
+pub fn is_too_short(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(|without: &WithoutChain| without.is_empty)
+}
+
+/// Whether a run has stamps, and not the chain.
+pub fn is_without_chain(error: &anyhow::Error) -> bool {
+    error.is::<WithoutChain>()
 }
 
 fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>> {

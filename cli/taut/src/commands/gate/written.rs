@@ -34,7 +34,7 @@ pub struct Outputs {
     html: Option<PathBuf>,
 }
 
-/// Begins every comment: by it a workflow finds its own again.
+/// Begins every comment, in the place of the mark by which a workflow finds its own again.
 const MARKER: &str = "<!-- taut gate -->";
 
 impl Outputs {

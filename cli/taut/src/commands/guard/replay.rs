@@ -164,7 +164,7 @@ fn channel(bytes: &[u8], topic: &str, fields: &[(&str, &Mapping)]) -> Result<(St
                 stream.incomplete += 1;
                 return;
             };
-            recorded.set(field, value * mapping.times());
+            recorded.set_number(field, value.times(mapping.times()));
         }
         stream.frames.push(recorded);
     })?;

@@ -1,11 +1,10 @@
 //! `taut record`: run a command, or attach to one, and write a recording.
 
-use std::{cell::RefCell, ffi::OsString, io::IsTerminal, path::PathBuf, time::Duration};
+use std::{cell::RefCell, ffi::OsString, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGKILL, SIGTERM};
-use taut_capture::{Depth, End, FirstStamp, Options, Profiling, Progress, Recorded, Scope, Started, Target};
+use taut_capture::{Depth, End, FirstStamp, Options, Profiling, Recorded, Scope, Target};
 use taut_recording::{Compression, Ending, Shown, Tier};
 use taut_report::words;
 
@@ -13,12 +12,14 @@ mod flight;
 mod metrics;
 mod on;
 pub mod ros2;
+mod talk;
 
 use super::wakeup;
 use crate::{
     exit::{Done, IO_FAILED},
     output, time,
 };
+use talk::Live;
 
 /// Above the number of the signal that ended a command.
 const SIGNAL: i32 = crate::exit::SIGNAL as i32;
@@ -76,7 +77,7 @@ pub struct Args {
     #[arg(long, default_value = "zstd", value_parser = ["zstd", "none"])]
     compression: String,
     /// Session directory [default: a fresh one under /dev/shm; with --pid, the process's].
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = crate::folder::named())]
     session: Option<PathBuf>,
     /// Sample stacks this often per second of CPU time, for `taut flamegraph`.
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -144,9 +145,9 @@ pub fn run(args: &Args) -> Result<Done> {
         },
     );
     let words = metrics.into_inner().finish();
-    live.clear();
     let mut watch = watch.into_inner();
     watch.iter_mut().for_each(|watch| watch.said().iter().for_each(|line| live.say(line)));
+    live.end();
     words.iter().for_each(|warning| say!("taut: warning: {warning}"));
     let recorded = recorded.with_context(|| subject(args))?;
     recorded.warnings.iter().for_each(|warning| say!("taut: warning: {warning}"));
@@ -298,73 +299,5 @@ fn ring_records(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(n) if n.is_power_of_two() && (64..=1 << 24).contains(&n) => Ok(n),
         _ => Err("give a power of two from 64 to 16777216".into()),
-    }
-}
-
-/// The talk on stderr while recording: one line at the start, live counts on a terminal.
-struct Live {
-    bar: ProgressBar,
-    quiet: bool,
-}
-
-impl Live {
-    fn new(quiet: bool) -> Live {
-        let bar =
-            if quiet || !std::io::stderr().is_terminal() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-        bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
-        Live { bar, quiet }
-    }
-
-    fn started(&self, started: &Started) {
-        if self.quiet {
-            return;
-        }
-        let subject = match started.pid {
-            0 => "the whole machine".to_owned(),
-            pid => format!("process {pid}"),
-        };
-        let mut line = format!("taut: recording {subject}, {} tier", started.tier.word());
-        if !started.kernel_source.is_empty() && started.kernel_source != "none" {
-            line += &format!(" ({})", started.kernel_source);
-        }
-        self.bar.suspend(|| say!("{line}"));
-        if !started.tier_reason.is_empty() {
-            self.bar.suspend(|| say!("taut: {}", started.tier_reason));
-        }
-    }
-
-    fn say(&self, line: &str) {
-        if !self.quiet {
-            self.bar.suspend(|| say!("taut: {line}"));
-        }
-    }
-
-    fn show(&self, progress: &Progress) {
-        let lost =
-            progress.lost_stamps + progress.lost_telemetry + progress.lost_kernel_events + progress.lost_ros_events;
-        let ros = match progress.ros_events {
-            0 => String::new(),
-            n => format!(" · {} ROS 2 events", words::count(n)),
-        };
-        let telemetry = match progress.telemetry {
-            0 => String::new(),
-            n => format!(" · {} telemetry", words::count(n)),
-        };
-        let lost = if lost == 0 { String::new() } else { format!(" · {} LOST", words::count(lost)) };
-        self.bar.set_message(format!(
-            "{:.0} s · {} stamps ({}/s){ros}{telemetry} · {} kernel events · {} processes, {} threads · {}{lost}",
-            progress.elapsed.as_secs_f64(),
-            words::count(progress.stamps),
-            words::count(progress.stamps_per_s.round() as u64),
-            words::count(progress.kernel_events),
-            progress.processes,
-            progress.threads,
-            words::bytes(progress.file_bytes),
-        ));
-        self.bar.tick();
-    }
-
-    fn clear(&self) {
-        self.bar.finish_and_clear();
     }
 }

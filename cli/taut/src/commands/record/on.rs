@@ -18,7 +18,8 @@ use rustix::{
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_lab::{Ended, Remote, UNREACHABLE, quoted};
-use taut_recording::Shown;
+use taut_recording::{Output, Shown};
+use tempfile::NamedTempFile;
 
 use super::{Args, host_name};
 use crate::{
@@ -46,12 +47,14 @@ struct Other {
     command: String,
     /// Where its recording goes here.
     output: PathBuf,
+    /// The same, which no other command writes meanwhile.
+    file: Output,
     /// The program there.
     taut: String,
-    /// The connection that it runs in; it ends with its code.
+    /// The connection that it runs in, until it ends.
     running: Option<Child>,
-    /// Its recorder's code, once it is known.
-    code: Option<i32>,
+    /// Whether its recorder is known to have ended.
+    is_over: bool,
 }
 
 /// Starts all, waits, ends those that still run, fetches their recordings.
@@ -74,7 +77,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let files: Vec<String> = others.iter().map(|other| quoted(&other.output.shown())).collect();
     let mut all = own;
     for other in others {
-        let done = other.finish(&hurry.flag)?;
+        let done = other.finish(&hurry.flag, args.ignore_loss)?;
         all = if all == Done::Fine { done } else { all };
     }
     if !args.quiet {
@@ -107,14 +110,16 @@ fn others(args: &Args) -> Result<Vec<Other>> {
             bail!("--on {host}: another host has the name {name}; give each one of its own, this one by --host-name");
         }
         let stem = args.output.file_stem().unwrap_or_default().to_string_lossy();
+        let output = args.output.with_file_name(format!("{stem}.{name}.mcap"));
         others.push(Other {
             remote: Remote::new(name, place, &[]),
             place: place.to_owned(),
             command: command.clone(),
-            output: args.output.with_file_name(format!("{stem}.{name}.mcap")),
+            file: Output::open(&output)?,
+            output,
             taut: String::new(),
             running: None,
-            code: None,
+            is_over: false,
         });
     }
     Ok(others)
@@ -215,7 +220,12 @@ impl Other {
         words.extend(args.for_other_hosts());
         words.extend(["--", "sh", "-c", &self.command].map(String::from));
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        let script = format!("echo $$ > {folder}/pid; exec {} > {folder}/log 2>&1", words.join(" "));
+        // The shell outlives what is sent to its group, to say how its recorder ended.
+        let script = format!(
+            "trap : HUP INT TERM; echo $$ > {folder}/pid; {} > {folder}/log 2>&1; echo $? > {folder}/code.new; \
+             mv {folder}/code.new {folder}/code",
+            words.join(" ")
+        );
         self.running = Some(self.remote.start(&format!("exec sh -c {}", quoted(&script)))?);
         let until = Instant::now() + STARTS_WITHIN;
         let is_there = format!("test -s {file}");
@@ -238,12 +248,12 @@ impl Other {
             && let Some(status) = child.try_wait()?
         {
             self.running = None;
-            self.code = status.code().filter(|code| *code != UNREACHABLE);
-            if self.code.is_none() {
+            self.is_over = status.code().is_some_and(|code| code != UNREACHABLE);
+            if !self.is_over {
                 say!("taut: {}: the connection is lost; its recorder goes on", self.remote.name);
             }
         }
-        Ok(self.code.is_some())
+        Ok(self.is_over)
     }
 
     /// Asks a host to which the connection was lost whether its recorder has ended.
@@ -251,13 +261,14 @@ impl Other {
         if self.running.is_some() {
             return Ok(false);
         }
-        let asked = self.remote.ssh(&[], &format!("! kill -0 $(cat {}/pid)", self.folder()), stop)?;
-        self.code = (asked.code == Some(0)).then_some(0);
-        Ok(self.code.is_some())
+        let folder = self.folder();
+        let asked = format!("test -s {folder}/code || ! kill -0 $(cat {folder}/pid)");
+        self.is_over = self.remote.ssh(&[], &asked, stop)?.code == Some(0);
+        Ok(self.is_over)
     }
 
     /// Its recorder has ended, or is ended now; the recording is fetched.
-    fn finish(mut self, hurry: &AtomicBool) -> Result<Done> {
+    fn finish(mut self, hurry: &AtomicBool, ignores_loss: bool) -> Result<Done> {
         let folder = self.folder();
         let had_ended = self.has_ended()?;
         if !had_ended {
@@ -270,12 +281,19 @@ impl Other {
                 return Ok(self.leave(&why));
             }
         }
-        let (partial, log) = (self.output.with_extension("mcap.partial"), self.output.with_extension("log"));
-        let get = format!("get {folder}/run.mcap {}\nget {folder}/log {}\n", local(&partial), local(&log));
+        let (log, code) = (self.output.with_extension("log"), NamedTempFile::new()?);
+        // There is no code where the shell there was killed, or the host started again.
+        let files =
+            [("get", "run.mcap", self.file.path()), ("get", "log", log.as_path()), ("-get", "code", code.path())];
+        let get = files.map(|(get, there, here)| format!("{get} {folder}/{there} {}\n", local(here))).concat();
         if let Err(why) = self.patiently(hurry, |remote| remote.sftp(&get, hurry)) {
             return Ok(self.leave(&why));
         }
-        std::fs::rename(&partial, &self.output).with_context(|| self.output.shown())?;
+        if let Err(error) = self.file.put_in_place() {
+            self.file.keep();
+            let place = self.file.path().shown();
+            return Err(error).with_context(|| format!("{}: the recording is in {place}", self.output.shown()));
+        }
         // Its own words, with the file's name here.
         let said = std::fs::read_to_string(&log).unwrap_or_default();
         let there = format!("taut: {folder}/run.mcap");
@@ -283,19 +301,26 @@ impl Other {
             let name = &self.remote.name;
             say!("{}", line.replace(&there, &format!("taut: {name}: {}", self.output.shown())).trim_end());
         }
-        if let Some(child) = &mut self.running {
-            self.code = child.wait()?.code();
-            self.running = None;
+        let has_lost = said.lines().any(|line| line.starts_with(&there) && line.contains(" LOST"));
+        if let Some(mut child) = self.running.take() {
+            child.wait()?;
         }
         if let Err(what) = self.remote.remove_folder() {
             say!("taut: {}: {what}", self.remote.name);
         }
-        Ok(match self.code {
-            None | Some(0 | UNREACHABLE) => Done::Fine,
+        let code = std::fs::read_to_string(code.path()).ok().and_then(|code| code.trim().parse::<i32>().ok());
+        let (name, log) = (&self.remote.name, log.shown());
+        Ok(match code {
+            Some(0) => Done::Fine,
+            Some(TERMINATED) if !had_ended && has_lost && !ignores_loss => Done::DataLost,
             Some(TERMINATED) if !had_ended => Done::Fine,
             Some(code) => {
-                say!("taut: {}: ended with {code}; its output is in {}", self.remote.name, log.shown());
+                say!("taut: {name}: ended with {code}; its output is in {log}");
                 Done::Forwarded(code.clamp(1, 255) as u8)
+            }
+            None => {
+                say!("taut: {name}: how its recorder ended is not known; its output is in {log}");
+                Done::Forwarded(IO_FAILED)
             }
         })
     }

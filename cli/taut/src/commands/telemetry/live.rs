@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use taut_foxglove::Server;
+use taut_foxglove::{PING, Server};
 use taut_recording::{GrowingRecording, Record, Shown, is_finished};
 use taut_report::words;
 
@@ -24,6 +24,8 @@ const SILENCE: Duration = Duration::from_secs(65);
 
 /// Serves until the recording ends, no recorder writes it any more, or the user ends it.
 pub fn serve(recording: &Path, file: File, address: &str, origins: &[String]) -> Result<Done> {
+    // It runs beside what is recorded.
+    taut_live::give_way();
     let subject = || recording.shown();
     if is_finished(&file).with_context(subject)? {
         let name = words::shell(&[subject()]);
@@ -35,7 +37,8 @@ pub fn serve(recording: &Path, file: File, address: &str, origins: &[String]) ->
     let mut early = Vec::new();
     tail.read(&mut |_, record| early.push(record)).with_context(subject)?;
     let name = recording.file_name().unwrap_or(recording.as_os_str()).to_string_lossy();
-    let mut server = Server::start(address::resolved(address, ADDRESS)?, &format!("taut: {name}"), origins, || {
+    let (at, name) = (address::resolved(address, ADDRESS)?, format!("taut: {name}"));
+    let mut server = Server::start(at, &name, origins, PING, || {
         say!("taut: warning: a viewer takes less than comes and misses messages; the recording has them");
     })?;
     say!("taut: live at ws://{}; Foxglove: Open connection, Foxglove WebSocket; Ctrl-C ends it", server.address());

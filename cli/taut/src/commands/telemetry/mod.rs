@@ -162,16 +162,14 @@ fn messages(log: &mut Log<File>, topic: &str, times: Range<u64>, last: Option<us
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut failed = None;
     let mut printed = 0;
-    let mut print = |message: Message<'_>| match line(&channel, &schema, message, start)
-        .and_then(|line| Ok(out.write_all(line.as_bytes())?))
-    {
-        Ok(()) => {
-            printed += 1;
-            ControlFlow::Continue(())
-        }
-        Err(error) => {
-            failed = Some(error);
-            ControlFlow::Break(())
+    let mut print = |message: Message<'_>| {
+        printed += 1;
+        match line(&channel, &schema, message, start).and_then(|line| Ok(out.write_all(line.as_bytes())?)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
         }
     };
     match last {
@@ -192,13 +190,12 @@ fn messages(log: &mut Log<File>, topic: &str, times: Range<u64>, last: Option<us
             }
         }
     }
-    match failed {
+    let written: Result<()> = match failed {
         Some(error) => Err(error),
-        None => {
-            out.flush()?;
-            Ok(printed)
-        }
-    }
+        None => out.flush().map_err(Into::into),
+    };
+    output::as_far_as_it_is_read(written)?;
+    Ok(printed)
 }
 
 /// Prints the last message of every channel at that moment; gives how many channels had one.

@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long)]
     pid: Option<i32>,
     /// Session directory [default: with --pid, the process's].
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = crate::folder::named())]
     session: Option<PathBuf>,
     /// Chains and deadlines [default: ./taut.toml].
     #[arg(long, value_name = "TOML")]

@@ -77,7 +77,7 @@ pub struct Args {
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
     /// Write the result in all forms, and files that apply it, to this folder.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = crate::folder::named())]
     files: Option<PathBuf>,
     /// Form of the result.
     #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]

@@ -8,9 +8,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use taut_hlog::{self as hlog, HlogWriter, Interval};
 use taut_recording::Shown;
-use taut_stats::hlog::{self, HlogWriter, Interval};
-use taut_wakeup::{CpuSeries, Error, Event, Findings, Series, Variant};
+use taut_wakeup::{CpuSeries, Event, Findings, Series, Variant};
 
 /// The file of a log. Every interval is one line, written when it is whole: whatever ends the probe leaves a readable log.
 pub fn create(path: &Path) -> Result<LineWriter<File>> {
@@ -31,9 +31,9 @@ pub fn read(paths: &[PathBuf]) -> Result<Findings> {
     let mut findings = Findings::default();
     for path in paths {
         let bytes = std::fs::read(path).with_context(|| path.shown())?;
-        let intervals = hlog::read(&bytes).map_err(|source| Error::Hlog { path: path.clone(), source })?;
+        let intervals = hlog::read(&bytes).with_context(|| path.shown())?;
         let variant = variant(path.shown(), &intervals);
-        let measured = intervals.iter().map(|i| (i.start + i.length).as_secs_f64()).fold(0.0, f64::max);
+        let measured = intervals.iter().map(|i| i.start.saturating_add(i.length).as_secs_f64()).fold(0.0, f64::max);
         findings.measured_s += measured - intervals[0].start.as_secs_f64();
         findings.variants.push(variant);
     }
@@ -49,9 +49,10 @@ fn variant(label: String, intervals: &[Interval]) -> Variant {
     let mut tags: BTreeMap<&str, Series> = BTreeMap::new();
     for interval in intervals {
         let series = tags.entry(&interval.tag).or_default();
-        series.wakeups.add_histogram(&interval.histogram);
-        let end = interval.start + interval.length - begin;
-        series.worst.push((end.as_secs_f64(), interval.histogram.max()));
+        let histogram = interval.histogram.whole();
+        series.wakeups.add_histogram(&histogram);
+        let end = interval.start.saturating_add(interval.length) - begin;
+        series.worst.push((end.as_secs_f64(), histogram.max()));
     }
     let mut all = Series::default();
     tags.values().for_each(|series| all.add(series));

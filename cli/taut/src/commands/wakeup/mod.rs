@@ -16,8 +16,8 @@ use std::{
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use taut_hlog as hlog;
 use taut_recording::Shown;
-use taut_stats::hlog;
 use taut_wakeup::{Findings, Policy, Wake, Work};
 
 use crate::{

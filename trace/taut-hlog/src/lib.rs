@@ -1,6 +1,9 @@
-//! HdrHistogram's interval logs (V2): the format that its own tools and other latency viewers read.
+//! HdrHistogram's interval logs: written as V2, which its own tools and other latency viewers read, and read as any writer writes them.
 //!
-//! Values are nanoseconds; the maximum column is in milliseconds, as the Java implementation writes it.
+//! Values of integers are nanoseconds by convention; a log does not say. The maximum column is in milliseconds, as the Java implementation
+//! writes it.
+
+mod encoding;
 
 use std::{
     io::Write,
@@ -11,7 +14,7 @@ use base64::Engine as _;
 use hdrhistogram::{
     Histogram,
     serialization::{
-        Deserializer, V2DeflateSerializer,
+        V2DeflateSerializer,
         interval_log::{
             IntervalLogIterator, IntervalLogWriter, IntervalLogWriterBuilder, IntervalLogWriterError, LogEntry, Tag,
         },
@@ -19,31 +22,26 @@ use hdrhistogram::{
 };
 use thiserror::Error;
 
+pub use encoding::{Decoded, Geometry, LEAST_DIGITS};
 pub use hdrhistogram::serialization::V2DeflateSerializer as Serializer;
+
+/// The head line of every version of the format.
+const FORMAT: &[u8] = b"#[Histogram log format version ";
 
 /// A writer of interval logs.
 pub type HlogWriter<'a, W> = IntervalLogWriter<'a, 'a, W, V2DeflateSerializer>;
 
-/// Why an interval log cannot be read.
-#[derive(Debug, Error)]
-pub enum HlogError {
-    /// Neither a comment nor an interval.
-    #[error("line {line} is not of an HdrHistogram interval log; write one with `taut wakeup --hlog FILE`")]
-    Line {
-        /// Counted from 1.
-        line: usize,
-    },
-    /// The histogram of an interval is not V2, or is damaged.
-    #[error("interval {interval}: {reason}")]
-    Histogram {
-        /// Counted from 1.
-        interval: usize,
-        /// What the decoder said.
-        reason: String,
-    },
-    /// A log without intervals.
-    #[error("no intervals in it; was the probe stopped in its first second?")]
-    Empty,
+/// What a line of a log says.
+#[derive(Clone, Debug)]
+pub enum Line {
+    /// When the log was begun, since 1970.
+    StartTime(Duration),
+    /// What intervals' times are counted from, since 1970.
+    BaseTime(Duration),
+    /// An interval.
+    Interval(Interval),
+    /// Nothing that counts: a comment, or the columns' head.
+    Comment,
 }
 
 /// One interval of a log.
@@ -56,7 +54,37 @@ pub struct Interval {
     /// How long it took.
     pub length: Duration,
     /// What was recorded in it.
-    pub histogram: Histogram<u64>,
+    pub histogram: Decoded,
+}
+
+/// Why a line cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LineError {
+    /// The format has another version than 1.
+    #[error("is an HdrHistogram log of version {0}, which this taut does not know")]
+    Version(String),
+    /// Neither a comment nor an interval.
+    #[error("is neither a comment nor an interval")]
+    Foreign,
+    /// An interval whose histogram is of no known encoding, or damaged.
+    #[error("has no readable histogram ({0})")]
+    Histogram(String),
+}
+
+/// Why an interval log cannot be read.
+#[derive(Debug, Error)]
+pub enum HlogError {
+    /// Of another file, or damaged.
+    #[error("line {line} {what}; write a log with HistogramLogWriter or `taut wakeup --hlog FILE`")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: LineError,
+    },
+    /// A log without intervals.
+    #[error("no intervals in it; was the probe stopped in its first second?")]
+    Empty,
 }
 
 /// Begins a log: writes its head, with interval times counted from `start`. `what` tells what is measured, and by whom.
@@ -121,28 +149,51 @@ pub fn write_values<W: Write>(
 /// # Errors
 /// The first line that cannot be read.
 pub fn read(bytes: &[u8]) -> Result<Vec<Interval>, HlogError> {
-    // Java's column header is no comment of the format; a torn last line has no end.
-    let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(&bytes[..0], |end| &bytes[..=end]);
-    let text: Vec<u8> =
-        whole.split_inclusive(|b| *b == b'\n').filter(|line| line[0] != b'"').flatten().copied().collect();
+    let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(&bytes[..0], |end| &bytes[..end]);
     let mut intervals = Vec::new();
-    let mut deserializer = Deserializer::new();
-    for (at, entry) in IntervalLogIterator::new(&text).enumerate() {
-        let LogEntry::Interval(entry) = entry.map_err(|_| HlogError::Line { line: at + 1 })? else { continue };
-        let bad = |reason: String| HlogError::Histogram { interval: intervals.len() + 1, reason };
-        let packed = base64::engine::general_purpose::STANDARD
-            .decode(entry.encoded_histogram())
-            .map_err(|error| bad(error.to_string()))?;
-        let histogram: Histogram<u64> =
-            deserializer.deserialize(&mut packed.as_slice()).map_err(|error| bad(error.to_string()))?;
-        intervals.push(Interval {
-            tag: entry.tag().map_or(String::new(), |tag| tag.as_str().to_owned()),
-            start: entry.start_timestamp(),
-            length: entry.duration(),
-            histogram,
-        });
+    for (at, text) in whole.split(|b| *b == b'\n').enumerate() {
+        match line(text).map_err(|what| HlogError::Line { line: at + 1, what })? {
+            Line::Interval(interval) => intervals.push(interval),
+            Line::StartTime(_) | Line::BaseTime(_) | Line::Comment => {}
+        }
     }
     if intervals.is_empty() { Err(HlogError::Empty) } else { Ok(intervals) }
+}
+
+/// One line of a log, with or without its end.
+///
+/// # Errors
+/// It is not of a log that this reader knows, or is damaged.
+pub fn line(text: &[u8]) -> Result<Line, LineError> {
+    let text = text.trim_ascii();
+    if let Some(version) = text.strip_prefix(FORMAT) {
+        let is_number = |c: &char| c.is_ascii_digit() || *c == '.';
+        return match version {
+            [b'1', b'.', ..] => Ok(Line::Comment),
+            _ => Err(LineError::Version(version.iter().map(|b| char::from(*b)).take_while(is_number).collect())),
+        };
+    }
+    // Java's head of the columns is no comment of the format.
+    if text.starts_with(b"\"") || text.is_empty() {
+        return Ok(Line::Comment);
+    }
+    let line = [text, b"\n"].concat();
+    match IntervalLogIterator::new(&line).next() {
+        None => Ok(Line::Comment),
+        Some(Ok(LogEntry::StartTime(start))) => Ok(Line::StartTime(start)),
+        Some(Ok(LogEntry::BaseTime(base))) => Ok(Line::BaseTime(base)),
+        Some(Ok(LogEntry::Interval(of))) => {
+            let packed = base64::engine::general_purpose::STANDARD.decode(of.encoded_histogram());
+            let decoded = packed.map_err(|error| error.to_string()).and_then(|packed| encoding::decode(&packed));
+            Ok(Line::Interval(Interval {
+                tag: of.tag().map_or(String::new(), |tag| tag.as_str().to_owned()),
+                start: of.start_timestamp(),
+                length: of.duration(),
+                histogram: decoded.map_err(LineError::Histogram)?,
+            }))
+        }
+        Some(Err(_)) => Err(LineError::Foreign),
+    }
 }
 
 #[cfg(test)]
@@ -167,7 +218,8 @@ mod tests {
     fn what_is_written_is_read() {
         let read = read(&log(&[&[1000, 2000], &[3000]])).unwrap();
         assert_eq!(read.len(), 2);
-        assert_eq!((read[0].tag.as_str(), read[0].histogram.len(), read[0].histogram.max()), ("cpu0", 2, 2000));
+        let first = read[0].histogram.whole();
+        assert_eq!((read[0].tag.as_str(), first.len(), first.max()), ("cpu0", 2, 2000));
         assert_eq!(read[1].start, Duration::from_secs(1));
     }
 
@@ -180,8 +232,11 @@ mod tests {
     #[test]
     fn what_is_no_log_is_refused() {
         assert!(matches!(read(b""), Err(HlogError::Empty)));
-        assert!(matches!(read(b"hello\n"), Err(HlogError::Line { line: 1 })));
-        assert!(matches!(read(b"0.1,1.0,2.0,AAAA\n"), Err(HlogError::Histogram { .. })));
+        assert!(matches!(read(b"hello\n"), Err(HlogError::Line { line: 1, what: LineError::Foreign })));
+        let damaged = read(b"#[Histogram log format version 1.2]\n\n0.1,1.0,2.0,AAAA\n");
+        assert!(matches!(damaged, Err(HlogError::Line { line: 3, what: LineError::Histogram(_) })), "{damaged:?}");
+        let other = read(b"#[Histogram log format version 2.0]\n").unwrap_err().to_string();
+        assert!(other.starts_with("line 1 is an HdrHistogram log of version 2.0,"), "{other}");
     }
 
     proptest! {
@@ -191,7 +246,7 @@ mod tests {
             let mut damaged = log(&[&[1000, 5000], &[70]]);
             let at = cut % damaged.len();
             damaged[at] ^= flip;
-            let _ = read(&damaged);
+            read(&damaged).into_iter().flatten().for_each(|interval| drop(interval.histogram.whole()));
         }
     }
 }

@@ -4,12 +4,15 @@
 use std::io::Read;
 
 use flate2::read::ZlibDecoder;
+use hdrhistogram::Histogram;
 
 /// A packed histogram is no longer. One of five digits over the full range has at most 6 million counts.
 const MOST_PACKED: usize = 1 << 20;
 const MOST_UNPACKED: u64 = 64 << 20;
 /// HdrHistogram's own bounds of its digits.
 const MOST_DIGITS: u32 = 5;
+/// Histograms that are added up have no fewer.
+pub const LEAST_DIGITS: u32 = 3;
 
 /// A compressed DoubleHistogram; it wraps a compressed histogram of integers.
 const DOUBLES: u32 = 0x0c72_124f;
@@ -22,9 +25,9 @@ const V1: u32 = 0x1c84_9301;
 const V2_PACKED: u32 = 0x1c84_9304;
 const V2: u32 = 0x1c84_9303;
 
-/// A histogram's contents.
-#[derive(Debug, PartialEq)]
-pub(super) struct Histogram {
+/// A histogram's contents, without the empty buckets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
     /// Significant decimal digits, 0 to 5.
     pub digits: u32,
     /// By what an integer value is multiplied to make the double; `None` of integers.
@@ -35,16 +38,32 @@ pub(super) struct Histogram {
     pub highest: u64,
 }
 
-impl Histogram {
+impl Decoded {
     /// The largest value, in the log's unit.
     pub fn max(&self) -> f64 {
         self.highest as f64 * self.ratio.unwrap_or(1.0)
+    }
+
+    /// With all its buckets, of at least three digits, which HdrHistogram's own tests add logs up with. It may be 50 MB. Doubles become the
+    /// nearest integers.
+    pub fn whole(&self) -> Histogram<u64> {
+        let integer = |value: u64| match self.ratio {
+            None => value,
+            Some(ratio) => ((value as f64 * ratio).round() as u64).min(i64::MAX as u64),
+        };
+        let digits = self.digits.clamp(LEAST_DIGITS, MOST_DIGITS) as u8;
+        let mut whole =
+            Histogram::new_with_bounds(1, integer(self.highest).max(2), digits).expect("three to five digits from 1");
+        for (value, count) in &self.counts {
+            whole.record_n(integer(*value), *count).expect("no value is above the highest");
+        }
+        whole
     }
 }
 
 /// How values fall into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Geometry {
+pub struct Geometry {
     /// Binary logarithm of half the number of sub-buckets.
     half: u32,
     /// Binary logarithm of the lowest bucket's width.
@@ -53,6 +72,9 @@ pub(super) struct Geometry {
 
 impl Geometry {
     /// Of that many digits, values told apart from `lowest` up.
+    ///
+    /// # Errors
+    /// No histogram has such buckets.
     pub fn new(digits: u32, lowest: u64) -> Result<Geometry, String> {
         if digits > MOST_DIGITS {
             return Err(format!("{digits} digits"));
@@ -91,7 +113,7 @@ impl Geometry {
 ///
 /// # Errors
 /// A sentence on what is wrong with the bytes.
-pub(super) fn decode(packed: &[u8]) -> Result<Histogram, String> {
+pub(crate) fn decode(packed: &[u8]) -> Result<Decoded, String> {
     if packed.len() > MOST_PACKED {
         return Err(format!("{} bytes", packed.len()));
     }
@@ -107,15 +129,15 @@ pub(super) fn decode(packed: &[u8]) -> Result<Histogram, String> {
     if of.digits != digits || !(ratio.is_finite() && ratio > 0.0) {
         return Err("the doubles do not match their integers".to_owned());
     }
-    Ok(Histogram { ratio: Some(ratio), ..of })
+    Ok(Decoded { ratio: Some(ratio), ..of })
 }
 
-fn integers(bytes: Bytes<'_>) -> Result<Histogram, String> {
+fn integers(bytes: Bytes<'_>) -> Result<Decoded, String> {
     unpacked(bytes).map(|(of, _)| of)
 }
 
 /// A histogram of integers, and the ratio in its head.
-fn unpacked(mut bytes: Bytes<'_>) -> Result<(Histogram, f64), String> {
+fn unpacked(mut bytes: Bytes<'_>) -> Result<(Decoded, f64), String> {
     let cookie = bytes.u32()?;
     let inside = match cookie & !WORD_SIZE {
         V0_PACKED => V0,
@@ -154,8 +176,13 @@ fn unpacked(mut bytes: Bytes<'_>) -> Result<(Histogram, f64), String> {
     };
     let geometry = Geometry::new(digits, lowest)?;
     let counts = if inside == V2 { zigzag(bytes, geometry)? } else { words(bytes, geometry, cookie)? };
+    // The reference adds counts up in 63 bits.
+    let total = counts.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
+    if total.is_none_or(|total| total > i64::MAX as u64) {
+        return Err("more than 2^63 values".to_owned());
+    }
     let highest = counts.last().map_or(0, |(value, _)| geometry.bucket(*value).1);
-    Ok((Histogram { digits, ratio: None, counts, highest }, ratio))
+    Ok((Decoded { digits, ratio: None, counts, highest }, ratio))
 }
 
 /// Counts of a fixed size, of which a trailing part may be missing (V0 and V1).
@@ -237,6 +264,21 @@ impl<'a> Bytes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_histogram_has_the_values_of_what_was_read() {
+        let integers = Decoded { digits: 2, ratio: None, counts: vec![(0, 3), (16_384, 2)], highest: 32_767 };
+        let whole = integers.whole();
+        // Of three digits, in which 16384 begins a bucket of 16.
+        assert_eq!((whole.len(), whole.min(), whole.max()), (5, 0, 16_399));
+        let doubles = Decoded { digits: 3, ratio: Some(0.5), counts: vec![(3000, 1), (4000, 1)], highest: 4001 };
+        let whole = doubles.whole();
+        assert_eq!((whole.len(), whole.min(), whole.max()), (2, 1500, 2000));
+        let far = Decoded { ratio: Some(1e300), ..doubles };
+        assert_eq!(far.whole().len(), 2);
+        let empty = Decoded { counts: Vec::new(), highest: 0, ..integers };
+        assert!(empty.whole().is_empty());
+    }
 
     #[test]
     fn an_index_and_its_value_are_of_one_bucket() {
