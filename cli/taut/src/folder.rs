@@ -29,7 +29,7 @@ mod tests {
     use crate::arguments;
 
     /// Paths that are no folders, or not always, although their words have folders in them.
-    const NO_FOLDERS: &[&str] = &["FILE", "PATH", "RUN", "RUN|SET"];
+    const NO_FOLDERS: &[&str] = &["A", "B", "FILE", "PATH", "RUN", "RUN|SET"];
 
     #[test]
     fn every_option_that_names_a_folder_refuses_a_dash() {

@@ -2,13 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use signal_hook::{consts::SIGKILL, low_level::signal_name};
-use taut_analysis::{Analysis, Cause, Chain, Sides, main_chain, probe_chain};
+use taut_analysis::{Analysis, Cause, Chain, LOST_MAX, Sides, main_chain, probe_chain};
 use taut_stats::Bursts;
 
 use crate::{Error, Limit, LimitFigure, Plot, Side, Times, TrialFigures};
 
-/// Stamps and kernel events of which a trial may lose this share.
-const LOST_MAX: f64 = 0.001;
 /// So many first messages are the start-up.
 const FIRST: usize = 10;
 /// Wakes of the probe later than this are stalls of the machine.
@@ -516,11 +514,13 @@ fn void(analysis: &Analysis, beside: Option<&Beside>, wanted: &TrialOptions) -> 
     let totals = &analysis.totals;
     let lost = totals.lost_stamps + totals.lost_ros_events;
     let all = lost + totals.stamps + totals.ros_events;
-    if lost as f64 > LOST_MAX * all as f64 {
+    // How much a file held that could not be opened nobody knows.
+    let is_estimate = totals.lost_stamps_is_estimate || totals.lost_ros_events_is_estimate;
+    if lost as f64 > LOST_MAX * all as f64 || is_estimate {
         return Some(Void::LostStamps { lost, all });
     }
     let (lost, all) = (totals.lost_kernel_events, totals.lost_kernel_events + totals.kernel_events);
-    if lost as f64 > LOST_MAX * all as f64 {
+    if lost as f64 > LOST_MAX * all as f64 || totals.lost_kernel_events_is_estimate {
         return Some(Void::LostKernelEvents { lost, all });
     }
     if let Some(what) = analysis.damage.first() {

@@ -4,8 +4,6 @@
 
 use std::fs;
 
-use crate::proc;
-
 /// Of the start times in /proc, on every architecture.
 const TICK_NS: i128 = 10_000_000;
 
@@ -20,7 +18,7 @@ pub(crate) fn may_be_the_same(pid: i32, started: u64, now: u64) -> bool {
     let boot_ns = |process: &str| match fs::read_to_string(format!("/proc/{process}/timens_offsets")) {
         Ok(offsets) => Ok(offset_ns(&offsets, "boottime")),
         // The kernel has no such namespaces, or the process is gone.
-        Err(error) if proc::is_gone(&error) => Ok(0),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => Ok(0),
         Err(error) => Err(error),
     };
     match (boot_ns(&pid.to_string()), boot_ns("self")) {

@@ -3,6 +3,7 @@
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use taut_analysis::{Analysis, Cause, Chain, Explained, Hop, Outcomes, Point, SideShare, Sides, Spent};
 use taut_gate::{Asked, Error, Gated, Phase, Settings, Trial, TrialOptions, gate};
+use taut_recording::Ending;
 
 /// Messages of a trial.
 const MESSAGES: usize = 1200;
@@ -86,7 +87,8 @@ impl Made {
             explained: Explained { sides: Some(sides), ..Explained::default() },
             ..Chain::default()
         };
-        Analysis { chains: vec![chain], ..Analysis::default() }
+        let ending = Ending { reason: "command exited".into(), exit_code: Some(0), ..Ending::default() };
+        Analysis { chains: vec![chain], ending: Some(ending), ..Analysis::default() }
     }
 }
 

@@ -17,14 +17,14 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
         (n, lost) => format!(" · {} stamps, {lost}", words::count(n)),
     };
     let ros = match totals.ros_events {
-        0 => String::new(),
+        0 if totals.lost_ros_events == 0 => String::new(),
         n => {
             let lost = lost(totals.lost_ros_events, totals.lost_ros_events_is_estimate);
             format!(" · {} ROS 2 events, {lost}", words::count(n))
         }
     };
     let kernel = match totals.kernel_events {
-        0 => String::new(),
+        0 if totals.lost_kernel_events == 0 => String::new(),
         n => {
             let of = match totals.lost_kernel_ns {
                 0 => String::new(),
@@ -46,8 +46,8 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
 
 fn lost(n: u64, is_estimate: bool) -> String {
     match (n, is_estimate) {
-        // A chunk that is damaged may have held a few of anything.
-        (0, true) => "some LOST".to_owned(),
+        // A chunk that is damaged, or a file that could not be opened, may have held any number.
+        (0 | 1, true) => "some LOST".to_owned(),
         (0, false) => NONE_LOST.to_owned(),
         (n, _) => format!("{}{} LOST", if is_estimate { "about " } else { "" }, words::count(n)),
     }
@@ -58,7 +58,7 @@ pub(super) fn table(analysis: &Analysis) -> Table {
     let (totals, info) = (&analysis.totals, &analysis.info);
     let is_imported = words::imported_from(info).is_some();
     let counted = |n: u64, lost_n: u64, is_estimate: bool| match n {
-        0 => String::new(),
+        0 if lost_n == 0 => String::new(),
         n => format!("{}, {}", words::count(n), lost(lost_n, is_estimate)),
     };
     let clock = match totals.clock_error_ns {

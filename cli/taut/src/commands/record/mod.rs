@@ -178,6 +178,7 @@ fn lost(recorded: &Recorded) -> u64 {
 /// The command's own failure comes first; then what was lost.
 fn done(args: &Args, recorded: &Recorded) -> Done {
     match (recorded.exit_code, recorded.end) {
+        (_, End::Lost) => Done::Forwarded(IO_FAILED),
         (Some(code @ 1..), end) if !(end == End::Duration && [SIGNAL + SIGTERM, SIGNAL + SIGKILL].contains(&code)) => {
             Done::Forwarded(code.clamp(1, 255) as u8)
         }
