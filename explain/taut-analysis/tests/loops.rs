@@ -817,6 +817,34 @@ fn an_answer_that_a_poll_awaits_ends_no_activation_of_a_loop_that_polls() {
     }
 }
 
+/// Of a thread that sleeps for 1 ms, asks BRIDGE that often, and waits for each answer for 0.7 ms: names and activations of its loops.
+fn asks(scene: &mut Scene, answers: fn(u64) -> u64, sleep: u64) -> Vec<(String, u64)> {
+    let mut at = 100;
+    for k in 1..=200u64 {
+        let asked = at + 1 + sleep;
+        sleep_for(scene, libc::SYS_clock_nanosleep, at, (asked, asked + 50, asked + 55));
+        at = asked + 90 + k % 7;
+        for _ in 0..answers(k) {
+            scene.enter(0, at, CTRL, libc::SYS_read, 5, 0).switch(0, at + 1, CTRL, S, 0);
+            scene.wake(1, at + 700, BRIDGE, 0, CTRL).switch(0, at + 705, 0, R, CTRL);
+            scene.exit(0, at + 707, CTRL, libc::SYS_read);
+            at += 730;
+        }
+    }
+    scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, 0).switch(0, at + 2, CTRL, S, 0);
+    analyse(scene).loops.into_iter().map(|of| (of.name, of.activations)).collect()
+}
+
+#[test]
+fn answers_for_which_a_thread_waits_longer_than_it_sleeps_end_none_of_its_activations() {
+    let mut scene = new();
+    assert_eq!(asks(&mut scene, |_| 2, 1_000), [("ctrl sleep 1 ms".into(), 200)]);
+    // Messages that come at random, and a short sleep after some of them.
+    let mut scene = new();
+    let found = asks(&mut scene, |k| k * k % 5, 100);
+    assert!(found.iter().all(|(name, _)| name == "ctrl read"), "{found:?}");
+}
+
 #[test]
 fn a_slow_schedule_beside_a_fast_one_is_a_loop_however_few_its_moments_are() {
     let moments = (1..=1_000).map(|k| k * 1_000).chain((1..=20).map(|k| k * 50_000 + 400));

@@ -18,6 +18,9 @@ const STEADIER: f64 = 2.0;
 /// Correlation of neighbouring steps: −1/2 of moments that each miss the schedule by themselves, 0 of a drift.
 const LOCKED: f64 = -0.25;
 
+/// Steps that are about the same: the middle four fifths are within this share of their median, and so is their mean.
+const ABOUT: f64 = 0.3;
+
 /// Several schedules of one thread keep their moments to within this share of their periods …
 const STEADY_OF_SEVERAL: f64 = 0.002;
 /// … and this: in a wider one, schedules would be found in sleeps for a time, whose moments drift by what the thread does in between.
@@ -80,6 +83,18 @@ pub(super) fn of(moments: &[u64], armed: &[u64], started: &[u64]) -> Option<Sche
 fn are_chosen(steps: &[f64], moments: &[u64], armed: &[u64]) -> bool {
     let lengths: Vec<f64> = moments.iter().zip(armed).map(|(at, armed)| at.saturating_sub(*armed) as f64).collect();
     spread(steps) <= spread(&lengths)
+}
+
+/// Whether these ascending moments come again and again after about the same time, all the time.
+pub(super) fn are_steady(moments: &[u64]) -> bool {
+    let mut steps: Vec<u64> = moments.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    if steps.len() < LEAST_FOR_JITTER {
+        return false;
+    }
+    steps.sort_unstable();
+    let [low, median, high] = [1, 5, 9].map(|tenths| steps[steps.len() * tenths / 10] as f64);
+    let mean = steps.iter().sum::<u64>() as f64 / steps.len() as f64;
+    high - low <= ABOUT * median && (mean - median).abs() <= ABOUT * median
 }
 
 /// How many of these ascending moments are whole periods away from none of those next to them.

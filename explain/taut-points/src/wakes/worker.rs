@@ -18,6 +18,8 @@ const LEAST_SCHEDULED_SHARE: f64 = 0.05;
 const DOUBLED: f64 = 0.05;
 const LEAST_DOUBLED: usize = 4;
 const FIRST_DOUBLED_NS: f64 = 100e3;
+/// Sleeps between which a thread awaits answers are so large a share of all its waiting.
+const LEAST_SLEPT_BETWEEN: f64 = 0.2;
 /// Stretches off a CPU with less on it in between are one: a thread that waits for the GIL asks for it again and again.
 const APART_NS: u64 = 100_000;
 /// A timer ends the waits at one place if at most one of so many that timers end is elsewhere.
@@ -167,6 +169,7 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
         rank(a.1).cmp(&rank(b.1)).then_with(|| place(*b.0).cmp(&place(*a.0)))
     };
     let longest = candidates.iter().max_by(by_rank).map(|(site, _)| *site);
+    let longest = longest.map(|site| sleeps_between(site, &candidates, &waits).unwrap_or(site));
     let longest = longest.map(|site| {
         let Some(timed) = timed_polls(site, timeline, bounds, &waits) else { return site };
         alike.are_counts_apart = true;
@@ -190,6 +193,26 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
     let at_futexes = waits.iter().filter(|wait| is_timed_at_futex(wait));
     let timed_at_futexes = at_futexes.map(|wait| (wait.blocked_ns, wait.woken_ns.unwrap_or(wait.end_ns))).collect();
     Life { waits: waits.len() as u64, longest, worker, timed, timed_at_futexes }
+}
+
+/// Of a thread that sleeps again and again for a time, and longer in between for several answers: its sleeps. Where the answers are the
+/// work that it waits for they are steady, or its sleeps are not.
+fn sleeps_between(site: Site, candidates: &HashMap<Site, Candidate>, waits: &[Wait]) -> Option<Site> {
+    let ends = |site: Site| {
+        let ends: Vec<u64> = waits.iter().filter(|wait| wait.site == site).map(|wait| wait.end_ns).collect();
+        schedule::are_steady(&ends)
+    };
+    let awaits = |wait: &&Wait| wait.site == site && timer(wait.waker).is_none();
+    let are_answers = waits.iter().filter(awaits).count() * FEW_TIMED >= candidates[&site].waits * (FEW_TIMED - 1);
+    if candidates[&site].has_schedule || site.kind() != Some(Call::Data) || !are_answers || ends(site) {
+        return None;
+    }
+    let slept_ns: u64 = candidates.values().map(|candidate| candidate.slept_ns).sum();
+    let is_one = |(sleeps, candidate): &(&Site, &Candidate)| {
+        let is_much = candidate.slept_ns as f64 >= LEAST_SLEPT_BETWEEN * slept_ns as f64;
+        sleeps.kind() == Some(Call::Sleep) && is_much && ends(**sleeps)
+    };
+    candidates.iter().filter(is_one).max_by_key(|(_, candidate)| candidate.slept_ns).map(|(sleeps, _)| *sleeps)
 }
 
 /// Of a thread that polls for its timer, and in between for answers, by other numbers of descriptors: the polls for its timer.
