@@ -137,7 +137,7 @@ fn each_means_to_wake_a_thread_leads_back_to_the_one_that_used_it() {
     let folder = Folder(tempfile::tempdir().unwrap());
     folder.build("means", "tests/wakes/means.c");
     // A kernel thread hands over what both write to ptys.
-    for means in ["pipe", "pty", "eventfd", "signal", "futex", "io_uring"] {
+    for means in ["pipe", "pty", "eventfd", "signal", "futex", "condition", "io_uring"] {
         let report =
             folder.record_whole("run.mcap", &["./means", means, "200"], &["ctrl-1 timer 4 ms", "ctrl-2 timer 4 ms"]);
         let mut chains: Vec<&str> =
@@ -146,6 +146,11 @@ fn each_means_to_wake_a_thread_leads_back_to_the_one_that_used_it() {
         let own = [1, 2].map(|pair| format!("ctrl-{pair} timer 4 ms → bridge-{pair} "));
         let is_own = chains.len() == own.len() && chains.iter().zip(&own).all(|(name, own)| name.starts_with(own));
         assert!(is_own, "{means}: {chains:?} of {}", report["loops"]);
+        for chain in chains {
+            // Each release wakes it, not each second one.
+            let woken = with_name(&report["loops"], chain.split(" → ").last().unwrap());
+            assert!(woken["period_ns"].as_u64() < Some(6_000_000), "{means}: {woken}");
+        }
     }
 }
 

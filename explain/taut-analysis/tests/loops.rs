@@ -684,6 +684,176 @@ fn a_wait_of_a_millisecond_after_each_activation_is_not_the_rest_of_the_one_befo
     assert_eq!(found, [("ctrl timer 10 ms", 300), ("ctrl timer 10 ms #2", 300)]);
 }
 
+/// CTRL signals BRIDGE each period at one of two words, where BRIDGE waits by that operation. For the one besides it waits after 20 µs of
+/// work, for 30 µs.
+fn at_two_words(scene: &mut Scene, operation: i64, word: fn(u64) -> i64, answer: Option<i64>) {
+    const CALL: i64 = libc::SYS_futex;
+    let (mut free, mut ready) = (100, 100);
+    for k in 1..=200u64 {
+        let release = k * PERIOD;
+        scene.enter(1, ready, BRIDGE, CALL, word(k), operation).switch(1, ready + 1, BRIDGE, S, 0);
+        sleep_until(scene, free, release, release + 5, release + 8);
+        scene.enter(0, release + 50, CTRL, CALL, word(k), 1 << 32 | WAKE).wake(0, release + 52, CTRL, 0, BRIDGE);
+        scene.exit(0, release + 54, CTRL, CALL);
+        scene.switch(1, release + 60, 0, R, BRIDGE).exit(1, release + 61, BRIDGE, CALL);
+        if let Some(answer) = answer {
+            scene.enter(1, release + 81, BRIDGE, CALL, answer, operation).switch(1, release + 82, BRIDGE, S, 0);
+            scene.wake(0, release + 105, CTRL, 0, BRIDGE);
+            scene.switch(1, release + 110, 0, R, BRIDGE).exit(1, release + 111, BRIDGE, CALL);
+        }
+        (free, ready) = (release + 110, release + 131);
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    scene.enter(1, ready, BRIDGE, CALL, word(201), operation).switch(1, ready + 1, BRIDGE, S, 0);
+}
+
+#[test]
+fn the_words_of_both_groups_of_a_condition_variable_are_one_place() {
+    // glibc's, of which each signal makes the other group the one that waits.
+    let mut scene = new();
+    at_two_words(&mut scene, WAIT_BITSET, |k| 0x7f00_1028 + 4 * (k % 2) as i64, None);
+    let loops = analyse(&scene).loops;
+    let of = loops.iter().find(|of| of.name == "bridge futex").unwrap();
+    assert_eq!((of.period_ns, of.activations, of.response_time.p50_ns), (PERIOD * US, 200, Some(79 * US)));
+}
+
+#[test]
+fn a_word_beside_the_one_that_a_thread_waits_at_may_be_for_something_else() {
+    for (operation, answer) in [(WAIT, 0x7f00_102c), (WAIT_BITSET, 0x7f00_1024)] {
+        let mut scene = new();
+        at_two_words(&mut scene, operation, |_| 0x7f00_1028, Some(answer));
+        let loops = analyse(&scene).loops;
+        let of = loops.iter().find(|of| of.name == "bridge futex").unwrap();
+        assert_eq!((of.activations, of.response_time.p50_ns), (200, Some(79 * US)), "{of:?}");
+    }
+}
+
+/// Of a thread that keeps these schedules, ms, and waits for the next moment by this call, for whole milliseconds.
+fn event_loop(call: (i64, i64, i64), periods: &[u64]) -> Vec<(String, u64)> {
+    let mut scene = new();
+    let mut due: Vec<u64> = periods.iter().map(|period| period * PERIOD).collect();
+    let mut free = 100;
+    while free < 3_000_000 {
+        let next = *due.iter().min().unwrap();
+        let asked = free + 1 + (next - free).div_ceil(1_000) * 1_000;
+        wait_until(&mut scene, call, free, (asked, asked + 5, asked + 8));
+        free = asked + 110 + asked % 83;
+        for (due, period) in due.iter_mut().zip(periods).filter(|(due, _)| **due <= asked) {
+            *due += period * PERIOD;
+        }
+    }
+    scene.enter(0, free, CTRL, call.0, call.1, call.2).switch(0, free + 2, CTRL, S, 0);
+    analyse(&scene).loops.into_iter().map(|of| (of.name, of.activations)).collect()
+}
+
+#[test]
+fn polls_for_whole_milliseconds_are_rounded_by_whatever_call() {
+    // On Arm each poll(2) is one of ppoll.
+    for call in [libc::SYS_poll, libc::SYS_ppoll] {
+        let mut found = event_loop((call, 0x7fff_1000, 2), &[10, 25]);
+        found.sort_unstable();
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["ctrl timer 10 ms", "ctrl timer 25 ms"], "{call} {found:?}");
+        assert!(found[0].1 > 290 && found[1].1 > 100, "{found:?}");
+    }
+}
+
+#[test]
+fn what_a_read_found_is_what_was_sent_last_and_not_as_many_sends_ago_as_reads_took_several() {
+    const MESSAGE: i64 = 16;
+    let mut scene = new();
+    let (mut free, mut ready, mut taken) = (100, 100, 0u64);
+    let returns = |scene: &mut Scene, at: u64, count: u64| {
+        scene.event(1, at, KernelEvent::SyscallExit, BRIDGE, [libc::SYS_read, count as i64 * MESSAGE, 0]);
+    };
+    for k in 1..=400u64 {
+        let (release, sent) = (k * PERIOD, k * PERIOD + 50);
+        sleep_until(&mut scene, free, release, release + 5, release + 8);
+        // All that is there by then: BRIDGE works for 1.3 ms, from the 50th on, and does not sleep any more.
+        while ready < sent {
+            scene.enter(1, ready, BRIDGE, libc::SYS_read, 5, 0x7f00);
+            if taken == k - 1 {
+                scene.switch(1, ready + 1, BRIDGE, S, 0);
+                break;
+            }
+            returns(&mut scene, ready + 2, k - 1 - taken);
+            (ready, taken) = (ready + 1_302, k - 1);
+        }
+        scene.enter(0, sent, CTRL, libc::SYS_write, 4, 0x7f00);
+        if ready < sent {
+            scene.wake(0, sent + 2, CTRL, 0, BRIDGE).switch(1, sent + 10, 0, R, BRIDGE);
+            returns(&mut scene, sent + 11, 1);
+            (ready, taken) = (sent + 11 + if k < 50 { 100 } else { 1_300 }, k);
+        }
+        scene.event(0, sent + 4, KernelEvent::SyscallExit, CTRL, [libc::SYS_write, MESSAGE, 0]);
+        free = release + 110;
+    }
+    let analysis = analyse(&scene);
+    let of = analysis.loops.iter().find(|of| of.name == "bridge read").unwrap();
+    assert!(of.release_latency.max_ns < Some(1_400 * US) && of.activations > 300, "{of:?}");
+    assert!(of.release_latency.mean_ns > Some(500e3), "the first of what it took waited longest: {of:?}");
+}
+
+#[test]
+fn an_answer_that_a_poll_awaits_ends_no_activation_of_a_loop_that_polls() {
+    // By the number of descriptors: the second argument of poll(2), the first of select(2).
+    let calls = [(libc::SYS_ppoll, [(0x7fff_1000, 3), (0x7fff_2000, 1)]), (libc::SYS_pselect6, [(7, 0), (5, 0)])];
+    for (call, [timed, answer]) in calls {
+        let mut scene = new();
+        let mut free = 100;
+        for k in 1..=200u64 {
+            let release = k * PERIOD;
+            wait_until(&mut scene, (call, timed.0, timed.1), free, (release, release + 5, release + 8));
+            scene.enter(0, release + 40, CTRL, call, answer.0, answer.1).switch(0, release + 42, CTRL, S, 0);
+            scene.wake(1, release + 140, BRIDGE, 0, CTRL).switch(0, release + 145, 0, R, CTRL);
+            scene.exit(0, release + 147, CTRL, call);
+            free = release + 170 + k % 7;
+        }
+        scene.enter(0, free, CTRL, call, timed.0, timed.1).switch(0, free + 2, CTRL, S, 0);
+        let analysis = analyse(&scene);
+        let [of] = analysis.loops.as_slice() else { panic!("{:?}", analysis.loops) };
+        assert_eq!((of.name.as_str(), of.activations, of.skipped), ("ctrl timer 1 ms", 200, Some(0)));
+        assert!(of.response_time.p50_ns > Some(165 * US), "{:?}", of.response_time);
+    }
+}
+
+/// Of a thread that sleeps for 1 ms, asks BRIDGE that often, and waits for each answer for 0.7 ms: names and activations of its loops.
+fn asks(scene: &mut Scene, answers: fn(u64) -> u64, sleep: u64) -> Vec<(String, u64)> {
+    let mut at = 100;
+    for k in 1..=200u64 {
+        let asked = at + 1 + sleep;
+        sleep_for(scene, libc::SYS_clock_nanosleep, at, (asked, asked + 50, asked + 55));
+        at = asked + 90 + k % 7;
+        for _ in 0..answers(k) {
+            scene.enter(0, at, CTRL, libc::SYS_read, 5, 0).switch(0, at + 1, CTRL, S, 0);
+            scene.wake(1, at + 700, BRIDGE, 0, CTRL).switch(0, at + 705, 0, R, CTRL);
+            scene.exit(0, at + 707, CTRL, libc::SYS_read);
+            at += 730;
+        }
+    }
+    scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, 0).switch(0, at + 2, CTRL, S, 0);
+    analyse(scene).loops.into_iter().map(|of| (of.name, of.activations)).collect()
+}
+
+#[test]
+fn answers_for_which_a_thread_waits_longer_than_it_sleeps_end_none_of_its_activations() {
+    let mut scene = new();
+    assert_eq!(asks(&mut scene, |_| 2, 1_000), [("ctrl sleep 1 ms".into(), 200)]);
+    // Messages that come at random, and a short sleep after some of them.
+    let mut scene = new();
+    let found = asks(&mut scene, |k| k * k % 5, 100);
+    assert!(found.iter().all(|(name, _)| name == "ctrl read"), "{found:?}");
+}
+
+#[test]
+fn a_slow_schedule_beside_a_fast_one_is_a_loop_however_few_its_moments_are() {
+    let moments = (1..=1_000).map(|k| k * 1_000).chain((1..=20).map(|k| k * 50_000 + 400));
+    assert_eq!(
+        schedules_of(moments),
+        [("ctrl timer 1 ms".into(), 1_000, Some(0)), ("ctrl timer 50 ms".into(), 20, Some(0))]
+    );
+}
+
 /// As the monitor of Go's runtime: 20 µs at first, up to 10 ms.
 #[test]
 fn a_thread_that_sleeps_ever_longer_while_there_is_nothing_to_do_is_no_loop() {

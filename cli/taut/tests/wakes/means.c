@@ -24,6 +24,8 @@ enum { PAIRS = 2, PERIOD_NS = 4000000 };
 struct pair {
     int number, from, to;
     _Atomic uint32_t word;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
     pthread_t ctrl, bridge;
 };
 
@@ -92,6 +94,11 @@ static void *bridge(void *argument) {
         } else if (is("futex")) {
             while (atomic_load(&pair->word) == seen) syscall(SYS_futex, &pair->word, FUTEX_WAIT, seen, NULL);
             seen = atomic_load(&pair->word);
+        } else if (is("condition")) {
+            pthread_mutex_lock(&pair->lock);
+            while (pair->word == seen) pthread_cond_wait(&pair->changed, &pair->lock);
+            seen = pair->word;
+            pthread_mutex_unlock(&pair->lock);
         } else if (is("io_uring")) {
             read_by_ring(&ring, pair->from, &value);
         } else {
@@ -117,6 +124,11 @@ static void *ctrl(void *argument) {
         } else if (is("futex")) {
             atomic_fetch_add(&pair->word, 1);
             syscall(SYS_futex, &pair->word, FUTEX_WAKE, 1);
+        } else if (is("condition")) {
+            pthread_mutex_lock(&pair->lock);
+            pair->word++;
+            pthread_mutex_unlock(&pair->lock);
+            pthread_cond_signal(&pair->changed);
         } else {
             fail_if(write(pair->to, &one, 8) != 8, "write");
         }
@@ -154,6 +166,8 @@ int main(int count, char **words) {
     static struct pair pairs[PAIRS];
     for (int n = 0; n < PAIRS; n++) {
         pairs[n].number = n + 1;
+        pthread_mutex_init(&pairs[n].lock, NULL);
+        pthread_cond_init(&pairs[n].changed, NULL);
         connect_pair(&pairs[n]);
         pthread_create(&pairs[n].bridge, NULL, bridge, &pairs[n]);
     }

@@ -46,12 +46,15 @@ pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
         return modes;
     }
     let scheduled = scheduled(worker, &timed);
-    // Moments that are not the schedule's may be another one's.
-    if let Some((found, _)) = scheduled.clone().filter(|(_, of_none)| LEFT_OVER * of_none <= timed.len()) {
-        return vec![keeping(worker, found, &timed)];
-    }
     // All at once, as executors of callbacks do: they sleep until the next moment of any.
-    let merged = by_schedules(worker, &timed, schedule::merged);
+    let merged = || by_schedules(worker, &timed, |asked, _| schedule::merged(asked));
+    // Moments that are not the schedule's may be another one's.
+    if let Some((found, of_none)) = scheduled.clone().filter(|(_, of_none)| LEFT_OVER * of_none <= timed.len()) {
+        let slow = if of_none >= schedule::LEAST { merged() } else { Vec::new() };
+        let are_all = 2 * left_out(&slow, &timed) <= of_none;
+        return if slow.len() > 1 && are_all { slow } else { vec![keeping(worker, found, &timed)] };
+    }
+    let merged = merged();
     if merged.len() > 1 {
         return merged;
     }
@@ -65,6 +68,11 @@ pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
     }
     let found = amid_sleeps(worker, &timed).or_else(|| asleep(worker, &timed));
     found.map_or(of_event_loop, |found| vec![found])
+}
+
+/// How many of these runs are of none of these loops.
+fn left_out(found: &[Found], timed: &[usize]) -> usize {
+    timed.iter().filter(|run| !found.iter().any(|found| found.runs.binary_search(run).is_ok())).count()
 }
 
 /// That schedule's loop with the runs whose moment was past when they came to wait for it.
@@ -81,7 +89,7 @@ fn amid_sleeps(worker: &mut Worker, timed: &[usize]) -> Option<Found> {
     if worker.site.kind() != Some(Call::Sleep) {
         return None;
     }
-    let asked: Vec<u64> = timed.iter().filter_map(|at| worker::timer(worker.runs[*at].waker)).map(|of| of.0).collect();
+    let (asked, _) = moments(worker, timed);
     let Part { schedule, moments } = schedule::among(&asked)?;
     let its: Vec<usize> = moments.iter().map(|at| timed[*at]).collect();
     let first = *its.first()?;
@@ -106,7 +114,8 @@ fn by_several_timers(worker: &Worker) -> Vec<Found> {
     let of_timer = |address: u64| {
         let expiries = || worker.expiries.iter().filter(|expiry| expiry.address == address);
         let (asked, armed): (Vec<u64>, Vec<u64>) = expiries().map(|expiry| (expiry.asked_ns, expiry.armed_ns)).unzip();
-        let schedule = schedule::of(&asked, &armed)?;
+        let fired: Vec<u64> = expiries().map(|expiry| expiry.at_ns).collect();
+        let schedule = schedule::of(&asked, &armed, &fired)?;
         let (mut runs, mut releases) = (Vec::new(), Vec::new());
         for expiry in expiries() {
             let run = worker.runs.partition_point(|run| run.start_ns < expiry.at_ns);
@@ -123,20 +132,25 @@ fn by_several_timers(worker: &Worker) -> Vec<Found> {
 }
 
 /// Loops of several schedules that the thread's moments keep, one after the other or all at once.
-fn by_schedules(worker: &Worker, timed: &[usize], of: impl Fn(&[u64]) -> Vec<Part>) -> Vec<Found> {
-    let asked: Vec<u64> = timed.iter().filter_map(|at| worker::timer(worker.runs[*at].waker)).map(|of| of.0).collect();
+fn by_schedules(worker: &Worker, timed: &[usize], of: impl Fn(&[u64], &[u64]) -> Vec<Part>) -> Vec<Found> {
+    let (asked, armed) = moments(worker, timed);
     let found = |part: Part| {
         let runs = part.moments.iter().map(|at| timed[*at]).collect();
         Found { runs, ..by_schedule(part.schedule) }
     };
-    of(&asked).into_iter().map(found).collect()
+    of(&asked, &armed).into_iter().map(found).collect()
+}
+
+/// The moments that the timers of these runs were set to, and when they were armed.
+fn moments(worker: &Worker, timed: &[usize]) -> (Vec<u64>, Vec<u64>) {
+    timed.iter().filter_map(|at| worker::timer(worker.runs[*at].waker)).unzip()
 }
 
 /// The schedule that the moments of these runs keep, and how many of them are none of it.
 fn scheduled(worker: &Worker, runs: &[usize]) -> Option<(Found, usize)> {
-    let timers = runs.iter().filter_map(|at| worker::timer(worker.runs[*at].waker));
-    let (asked, armed): (Vec<u64>, Vec<u64>) = timers.unzip();
-    let schedule = schedule::of(&asked, &armed)?;
+    let (asked, armed) = moments(worker, runs);
+    let started: Vec<u64> = runs.iter().map(|at| worker.runs[*at].start_ns).collect();
+    let schedule = schedule::of(&asked, &armed, &started)?;
     let of_none = schedule::of_none(&asked, schedule.period_ns);
     Some((by_schedule(schedule), of_none))
 }

@@ -1,10 +1,11 @@
 //! The source of kernel events alone: threads that are loops, and chains of threads that wake each other.
 //!
-//! Of each recorded thread it takes apart the waits (`waits`), finds the main one and with it the thread's runs (`worker`),
-//! and says which threads are loops (`loops`, `schedule`, `timers`). A run that woke another one caused it; paths of causes that recur
-//! are chains (`chains`). Loops and chains become messages where nothing else in the recording does: a stamped program has
-//! its own. `docs/explanation/unmodified.md` says it in words.
+//! Of each recorded thread it takes apart the waits (`waits`), finds the main one and with it the thread's runs (`worker`,
+//! `backlogs`), and says which threads are loops (`loops`, `schedule`, `timers`). A run that woke another one caused it; paths
+//! of causes that recur are chains (`chains`). Loops and chains become messages where nothing else in the recording does: a
+//! stamped program has its own. `docs/explanation/unmodified.md` says it in words.
 
+mod backlogs;
 mod chains;
 mod found;
 mod loops;

@@ -15,9 +15,12 @@ use super::{
 
 /// A thread is one of them if timers ended so many of its waits there.
 const LEAST: usize = 10;
-/// Threads take turns if their waits meet in at most one of so many cases in which they would by chance, and those are so many.
+/// Threads take turns if their waits meet in at most one of so many cases in which they would by chance, and those are so many. One that
+/// ends within the other is no meeting: Java wakes another thread for an earlier task, and the first one's time-out stays as it is.
 const RARELY: f64 = 10.0;
 const LEAST_BY_CHANCE: f64 = 20.0;
+/// A thread may begin to wait so long before the one before it has left its wait.
+const HANDED_OVER_NS: u64 = 100_000;
 /// Each is held against each other one, those with most waits. Pools have about as many threads as the machine has CPUs.
 const MOST: usize = 64;
 /// A thread has a timer of its own, and takes no turns, if so large a share of the times between its waits' ends are alike, to within so
@@ -107,10 +110,11 @@ impl Turns {
         let both = (from.max(other_from), to.min(other_to));
         let (its, others) = (self.within(both), other.within(both));
         let ns = |waits: &[(u64, u64)]| waits.iter().map(|wait| wait.1.saturating_sub(wait.0) as f64).sum::<f64>();
-        let by_chance = (its.len() as f64 * ns(others) + others.len() as f64 * ns(its))
-            / both.1.saturating_sub(both.0).max(1) as f64;
-        let meet = || (begin_within(its, others) + begin_within(others, its)) as f64;
-        (by_chance >= LEAST_BY_CHANCE).then(|| RARELY * meet() <= by_chance)
+        // So many begin within one of the other's, and short ones end within it, too.
+        let begin = f64::min(its.len() as f64 * ns(others), others.len() as f64 * ns(its));
+        let by_chance = 2.0 * begin / both.1.saturating_sub(both.0).max(1) as f64;
+        let meetings = || (meet(its, others) + meet(others, its)) as f64;
+        (by_chance >= LEAST_BY_CHANCE).then(|| RARELY * meetings() <= by_chance)
     }
 
     fn within(&self, (from_ns, to_ns): (u64, u64)) -> &[(u64, u64)] {
@@ -128,16 +132,18 @@ impl Turns {
     }
 }
 
-/// How many of these waits begin within one of those, both ascending.
-fn begin_within(these: &[(u64, u64)], those: &[(u64, u64)]) -> usize {
+/// How many of these waits begin within one of those, both ascending, and go on when that one has ended, or are the same.
+fn meet(these: &[(u64, u64)], those: &[(u64, u64)]) -> usize {
     let mut at = 0;
-    let is_within = |wait: &&(u64, u64)| {
+    let meets = |wait: &&(u64, u64)| {
         while those.get(at).is_some_and(|other| other.1 <= wait.0) {
             at += 1;
         }
-        those.get(at).is_some_and(|other| other.0 <= wait.0)
+        let Some(other) = those.get(at).filter(|other| other.0 <= wait.0) else { return false };
+        let begins_with = wait.0 - other.0 <= HANDED_OVER_NS;
+        other.1 + HANDED_OVER_NS < wait.1 || begins_with && other.1.abs_diff(wait.1) <= HANDED_OVER_NS
     };
-    these.iter().filter(is_within).count()
+    these.iter().filter(meets).count()
 }
 
 impl Pool {
@@ -227,6 +233,48 @@ mod tests {
         let lives =
             [turns(1, served(0..350, false)), turns(2, served(0..700, true)), turns(3, served(350..700, false))];
         assert_eq!(groups(&lives), [[2, 1, 3]]);
+    }
+
+    /// From 0 up to `below` (Lewis, Goodman and Miller 1969).
+    fn random(state: &mut u64, below: u64) -> u64 {
+        *state = *state * 16_807 % 2_147_483_647;
+        *state % below
+    }
+
+    #[test]
+    fn threads_whose_leader_waits_on_while_another_one_takes_an_earlier_task_are_a_pool() {
+        let mut waits: [Vec<(u64, u64)>; 4] = Default::default();
+        let mut state = 1_234;
+        for from in (0..700).map(|k| 10 * k) {
+            let leader = random(&mut state, 4) as usize;
+            waits[leader].push((from + 1, from + 9));
+            if from % 30 == 0 {
+                let other = (leader + 1 + random(&mut state, 3) as usize) % 4;
+                waits[other].extend([(from + 3, from + 5), (from + 6, from + 9)]);
+            }
+        }
+        let lives: Vec<Turns> = (1..).zip(waits).map(|(tid, waits)| turns(tid, waits.into_iter())).collect();
+        let mut groups = groups(&lives);
+        groups.iter_mut().for_each(|group| group.sort_unstable());
+        assert_eq!(groups, [[1, 2, 3, 4]]);
+    }
+
+    #[test]
+    fn threads_that_wait_each_for_what_it_does_are_no_pool() {
+        let mut state = 4_321;
+        let mut waits = |longest: u64| {
+            let mut at = 0;
+            let mut wait = || {
+                let from = at + 1 + random(&mut state, 5);
+                at = from + 1 + random(&mut state, longest);
+                (from, at)
+            };
+            (0..500).map(|_| wait()).collect::<Vec<(u64, u64)>>()
+        };
+        for [a, b] in [[20, 20], [20, 60], [5, 40]] {
+            let lives = [turns(1, waits(a).into_iter()), turns(2, waits(b).into_iter())];
+            assert_eq!(groups(&lives), [[0; 0]; 0], "{a} {b}");
+        }
     }
 
     #[test]

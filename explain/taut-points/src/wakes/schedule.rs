@@ -13,8 +13,13 @@ const EXACT_NS: f64 = 100.0;
 const OUTLIER: f64 = 4.0;
 /// Fewer steps do not tell a schedule with jitter from sleeps that drift.
 const LEAST_FOR_JITTER: usize = 30;
+/// A schedule that a program adjusts to another clock has steps so much steadier than its starts.
+const STEADIER: f64 = 2.0;
 /// Correlation of neighbouring steps: −1/2 of moments that each miss the schedule by themselves, 0 of a drift.
 const LOCKED: f64 = -0.25;
+
+/// Steps that are about the same: the middle four fifths are within this share of their median, and so is their mean.
+const ABOUT: f64 = 0.3;
 
 /// Several schedules of one thread keep their moments to within this share of their periods …
 const STEADY_OF_SEVERAL: f64 = 0.002;
@@ -36,8 +41,9 @@ pub(super) struct Schedule {
     pub skipped: u64,
 }
 
-/// The schedule that ascending moments keep, if they do; `armed` is when each of them was chosen.
-pub(super) fn of(moments: &[u64], armed: &[u64]) -> Option<Schedule> {
+/// The schedule that ascending moments keep, if they do; `armed` is when each of them was chosen, and `started` when the thread went on
+/// after it.
+pub(super) fn of(moments: &[u64], armed: &[u64], started: &[u64]) -> Option<Schedule> {
     if moments.len() < LEAST {
         return None;
     }
@@ -60,15 +66,35 @@ pub(super) fn of(moments: &[u64], armed: &[u64]) -> Option<Schedule> {
     let single: Vec<Option<f64>> = steps.iter().map(|step| Some(*step).filter(is_single).map(of_usual)).collect();
     let kept: Vec<f64> = single.iter().flatten().copied().collect();
     let mean = kept.iter().sum::<f64>() / kept.len().max(1) as f64;
-    // Who keeps a schedule sleeps shorter after longer work; who does not sleeps for the same time.
-    let lengths: Vec<f64> = moments.iter().zip(armed).map(|(at, armed)| at.saturating_sub(*armed) as f64).collect();
-    let keeps_it = is_exact || is_locked(&single, mean) && spread(&kept) <= spread(&lengths);
+    // Who sleeps for a time starts as late as its next moment will be.
+    let lateness: Vec<f64> = moments.iter().zip(started).map(|(at, start)| start.saturating_sub(*at) as f64).collect();
+    let is_adjusted = || STEADIER * spread(&kept) <= spread(&lateness);
+    let keeps_it = (is_exact || is_locked(&single, mean) || is_adjusted()) && are_chosen(&kept, moments, armed);
     if !keeps_it {
         return None;
     }
     let period = if is_exact { median } else { mean };
     let skipped = steps.iter().map(|step| ((step / period).round() as u64).saturating_sub(1)).sum();
     Some(Schedule { period_ns: period.round() as u64, skipped })
+}
+
+/// Whether these steps of a schedule are steadier than the sleeps until its moments: who keeps a schedule sleeps shorter after longer
+/// work; who does not sleeps for the same time.
+fn are_chosen(steps: &[f64], moments: &[u64], armed: &[u64]) -> bool {
+    let lengths: Vec<f64> = moments.iter().zip(armed).map(|(at, armed)| at.saturating_sub(*armed) as f64).collect();
+    spread(steps) <= spread(&lengths)
+}
+
+/// Whether these ascending moments come again and again after about the same time, all the time.
+pub(super) fn are_steady(moments: &[u64]) -> bool {
+    let mut steps: Vec<u64> = moments.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    if steps.len() < LEAST_FOR_JITTER {
+        return false;
+    }
+    steps.sort_unstable();
+    let [low, median, high] = [1, 5, 9].map(|tenths| steps[steps.len() * tenths / 10] as f64);
+    let mean = steps.iter().sum::<u64>() as f64 / steps.len() as f64;
+    high - low <= ABOUT * median && (mean - median).abs() <= ABOUT * median
 }
 
 /// How many of these ascending moments are whole periods away from none of those next to them.
@@ -91,17 +117,21 @@ pub(super) struct Part {
     pub moments: Vec<usize>,
 }
 
-/// Schedules that ascending moments keep one after the other: stretches of one step each, to the nanosecond, as programs compute them.
-/// None or several.
-pub(super) fn modes(moments: &[u64]) -> Vec<Part> {
+/// Schedules that ascending moments keep one after the other: stretches of one step each, to the nanosecond, as programs compute them, or
+/// each off by itself, as of programs that sleep for what is left. None or several. `armed` is when each of them was chosen.
+pub(super) fn modes(moments: &[u64], armed: &[u64]) -> Vec<Part> {
     let steps: Vec<f64> = moments.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
     let is_same = |a: f64, b: f64| (a - b).abs() <= STEADY * a.min(b) && a > 0.0;
     let mut modes: Vec<(f64, Vec<usize>)> = Vec::new();
     let mut at = 0;
     for stretch in steps.chunk_by(|a, b| is_same(*a, *b)) {
-        let period = middle(stretch);
-        let exact = stretch.iter().filter(|step| (**step - period).abs() <= EXACT_NS).count();
-        if stretch.len() >= LEAST && exact as f64 >= STEADY_SHARE * stretch.len() as f64 {
+        let (median, mean) = (middle(stretch), stretch.iter().sum::<f64>() / stretch.len() as f64);
+        let exact = stretch.iter().filter(|step| (**step - median).abs() <= EXACT_NS).count();
+        let is_exact = stretch.len() >= LEAST && exact as f64 >= STEADY_SHARE * stretch.len() as f64;
+        let single: Vec<Option<f64>> = stretch.iter().copied().map(Some).collect();
+        let armed = armed.get(at..=at + stretch.len()).unwrap_or_default();
+        if (is_exact || is_locked(&single, mean)) && are_chosen(stretch, &moments[at..], armed) {
+            let period = if is_exact { median } else { mean };
             let place = modes.iter().position(|(known, _)| is_same(*known, period)).unwrap_or(modes.len());
             if place == modes.len() {
                 modes.push((period, Vec::new()));
@@ -137,9 +167,12 @@ pub(super) fn merged(moments: &[u64]) -> Vec<Part> {
             return Vec::new();
         }
         // The shortest period: of its multiples each would do.
-        let mut ahead = (first + 1..moments.len()).take(LOOKED_AHEAD);
+        let ahead = (first + 1..moments.len()).take(LOOKED_AHEAD);
+        // The next one of a slow schedule may be behind many of a fast one.
+        let left = (first + 1..moments.len()).filter(|next| is_left[*next]).take(LOOKED_AHEAD);
         let is_new = |part: &Part| 2 * part.moments.iter().filter(|at| is_left[**at]).count() >= part.moments.len();
-        match ahead.find_map(|next| from(moments, first, next).filter(is_first).filter(is_new)) {
+        let mut next = ahead.chain(left.flat_map(|next| parts_of(moments, first, next)));
+        match next.find_map(|next| from(moments, first, next).filter(is_first).filter(is_new)) {
             Some(part) => {
                 part.moments.iter().for_each(|at| is_left[*at] = false);
                 parts.push(part);
@@ -148,6 +181,17 @@ pub(super) fn merged(moments: &[u64]) -> Vec<Part> {
         }
     }
     if parts.len() > 1 { parts } else { Vec::new() }
+}
+
+/// Moments at a third of the way from one to another, at half of it, and that one: of a schedule each second one may be another's, too.
+fn parts_of(moments: &[u64], first: usize, next: usize) -> impl Iterator<Item = usize> {
+    let near = move |parts: u64| {
+        let step = (moments[next] - moments[first]) / parts;
+        let (due_ns, within) = (moments[first] + step, within_ns(step as f64) as u64);
+        let at = moments.partition_point(|moment| moment + within < due_ns);
+        moments.get(at).filter(|moment| moment.abs_diff(due_ns) <= within).map(|_| at)
+    };
+    [3, 2, 1].into_iter().filter_map(near).filter(move |at| *at > first)
 }
 
 /// The schedule that some of these ascending moments keep, if the others are few enough that they cannot keep it by chance: sleeps that
@@ -252,7 +296,7 @@ mod tests {
     #[test]
     fn a_schedule_has_its_period_to_the_nanosecond_whatever_is_left_out() {
         let moments: Vec<u64> = (0..100).filter(|k| k % 10 != 3).map(|k| 77 + k * 3_700_001).collect();
-        assert_eq!(of(&moments, &[]), Some(Schedule { period_ns: 3_700_001, skipped: 10 }));
+        assert_eq!(of(&moments, &[], &[]), Some(Schedule { period_ns: 3_700_001, skipped: 10 }));
     }
 
     #[test]
@@ -260,7 +304,7 @@ mod tests {
         let moments: Vec<u64> = (1..).zip(noise(300, 9_000)).map(|(k, noise)| k * 4_000_000 + noise).collect();
         // Each moment is chosen when the work of before is done.
         let armed: Vec<u64> = moments.iter().zip(noise(300, 70_000)).map(|(at, work)| at - 4_000_000 + work).collect();
-        let found = of(&moments[1..], &armed[1..]).unwrap();
+        let found = of(&moments[1..], &armed[1..], &[]).unwrap();
         assert!(found.period_ns.abs_diff(4_000_000) < 100 && found.skipped == 0, "{found:?}");
     }
 
@@ -271,7 +315,7 @@ mod tests {
         let mut moments: Vec<u64> = (1..).zip(&noise).map(|(k, noise)| k * 50_000_000 + 150_000 + noise).collect();
         moments[0] -= 150_000;
         let armed: Vec<u64> = moments.iter().zip(&noise).map(|(at, work)| at - 49_700_000 + 20 * work).collect();
-        let found = of(&moments, &armed).unwrap();
+        let found = of(&moments, &armed, &[]).unwrap();
         assert!(found.period_ns.abs_diff(50_000_000) < 100 && found.skipped == 0, "{found:?}");
     }
 
@@ -286,7 +330,7 @@ mod tests {
             })
             .collect();
         let armed: Vec<u64> = moments.iter().map(|at| at - 3_900_000).collect();
-        assert_eq!(of(&moments, &armed), None);
+        assert_eq!(of(&moments, &armed, &[]), None);
         assert_eq!((merged(&moments), among(&moments)), (vec![], None));
         // A hundred times 100 ms, and up to 2 ms of work or 1 µs.
         for most in [2_000_000, 1_000] {
@@ -296,7 +340,7 @@ mod tests {
                 at
             };
             let moments: Vec<u64> = noise(100, most).into_iter().map(step).collect();
-            assert_eq!((modes(&moments), merged(&moments), among(&moments)), (vec![], vec![], None));
+            assert_eq!((modes(&moments, &[]), merged(&moments), among(&moments)), (vec![], vec![], None));
         }
     }
 
@@ -311,7 +355,7 @@ mod tests {
         let part = among(&moments).unwrap();
         assert!(part.schedule.period_ns.abs_diff(20_000_000) < 100, "{part:?}");
         assert_eq!((part.moments.len(), part.schedule.skipped), (200, 0));
-        assert_eq!((of(&moments, &moments), merged(&moments)), (None, vec![]));
+        assert_eq!((of(&moments, &moments, &[]), merged(&moments)), (None, vec![]));
         // Moments so close together that each schedule has one nearby are none's.
         let crowd: Vec<u64> =
             noise(4_000, 60_000).iter().scan(0, |at, noise| Some(std::mem::replace(at, *at + noise))).collect();
@@ -328,7 +372,7 @@ mod tests {
             })
             .collect();
         let armed: Vec<u64> = moments.iter().map(|at| at - 10_000_000).collect();
-        assert_eq!(of(&moments, &armed), None);
+        assert_eq!(of(&moments, &armed, &[]), None);
     }
 
     fn periods(parts: &[Part]) -> Vec<(u64, u64, usize)> {
@@ -340,7 +384,7 @@ mod tests {
         let mut moments: Vec<u64> = (1..=400).map(|k| k * 5_000_000).collect();
         moments.extend((1..=45).map(|k| k * 33_000_000 + 700_000));
         moments.sort_unstable();
-        let found = of(&moments, &[]).unwrap();
+        let found = of(&moments, &[], &[]).unwrap();
         assert_eq!((found.period_ns, of_none(&moments, found.period_ns)), (5_000_000, 45));
         let gaps: Vec<u64> = (0..200).filter(|k| k % 25 != 3).map(|k| k * 1_000_000).collect();
         assert_eq!(of_none(&gaps, 1_000_000), 0);
@@ -351,17 +395,78 @@ mod tests {
         let mut moments: Vec<u64> = (0..50).map(|k| k * 2_000_000).collect();
         moments.extend((1..=40).map(|k| 98_000_000 + k * 7_000_000));
         moments.extend((1..=30).map(|k| 378_000_000 + k * 2_000_000));
-        assert_eq!(periods(&modes(&moments)), [(2_000_000, 0, 81), (7_000_000, 0, 41)]);
+        assert_eq!(periods(&modes(&moments, &[])), [(2_000_000, 0, 81), (7_000_000, 0, 41)]);
         // Sleeps for 2 ms, then for 7 ms, drift.
         let mut at = 0;
         let drifting = noise(200, 9_000).into_iter().enumerate().map(|(n, noise)| {
             at += noise + if n < 100 { 2_000_000 } else { 7_000_000 };
             at
         });
-        assert_eq!(modes(&drifting.collect::<Vec<u64>>()), []);
+        let drifting: Vec<u64> = drifting.collect();
+        let armed: Vec<u64> =
+            (0..).zip(&drifting).map(|(n, at)| at - if n < 100 { 2_000_000 } else { 7_000_000 }).collect();
+        assert_eq!((modes(&drifting, &[]), modes(&drifting, &armed)), (vec![], vec![]));
         // Of one that leaves moments out now and then there is one.
         let gaps: Vec<u64> = (0..200).filter(|k| k % 25 != 3).map(|k| k * 1_000_000).collect();
-        assert_eq!(modes(&gaps), []);
+        assert_eq!(modes(&gaps, &[]), []);
+    }
+
+    #[test]
+    fn a_schedule_that_changes_is_two_though_its_sleeps_are_for_what_is_left() {
+        // As std::this_thread::sleep_until: each sleep is off by up to 1 µs, and shorter after longer work.
+        let due = (0..100).map(|k| k * 2_000_000).chain((1..=80).map(|k| 198_000_000 + k * 5_000_000));
+        let moments: Vec<u64> = due.zip(noise(180, 1_000)).map(|(due, noise)| 1_000 + due + noise).collect();
+        let armed: Vec<u64> =
+            moments.iter().zip(noise(180, 70_000)).map(|(at, work)| at.saturating_sub(1_500_000) + work).collect();
+        let found = modes(&moments, &armed);
+        let [first, second] = &found[..] else { panic!("{found:?}") };
+        assert!(first.schedule.period_ns.abs_diff(2_000_000) < 100 && first.moments.len() == 100, "{first:?}");
+        assert!(second.schedule.period_ns.abs_diff(5_000_000) < 100 && second.moments.len() >= 80, "{second:?}");
+    }
+
+    #[test]
+    fn moments_that_a_program_adjusts_to_another_clock_keep_a_schedule() {
+        // As SOEM's: each moment is set to another clock's, by up to 300 ns a period, and the thread starts up to 20 µs late.
+        let (mut at, mut by) = (0u64, 150i64);
+        let step = |noise: u64| {
+            by = (by + noise as i64 - 50).clamp(0, 300);
+            at += 1_000_000 + by as u64;
+            at
+        };
+        let moments: Vec<u64> = noise(400, 100).into_iter().map(step).collect();
+        let started: Vec<u64> = moments.iter().zip(noise(400, 20_000)).map(|(at, late)| at + late).collect();
+        let armed: Vec<u64> =
+            started.iter().zip(noise(800, 50_000).split_off(400)).map(|(at, work)| at + work).collect();
+        let armed: Vec<u64> = std::iter::once(0).chain(armed).take(400).collect();
+        let found = of(&moments, &armed, &started).unwrap();
+        assert!((1_000_000..1_000_300).contains(&found.period_ns) && found.skipped == 0, "{found:?}");
+        // Sleeps for a time after starts as late.
+        let mut start = 0;
+        let moments: Vec<u64> = noise(400, 20_000)
+            .into_iter()
+            .map(|late| {
+                let at = start + 1_000_000;
+                start = at + late;
+                at
+            })
+            .collect();
+        let started: Vec<u64> = moments.iter().zip(noise(400, 20_000)).map(|(at, late)| at + late).collect();
+        let armed: Vec<u64> = std::iter::once(0).chain(started.iter().copied()).take(400).collect();
+        assert_eq!(of(&moments, &armed, &started), None);
+    }
+
+    #[test]
+    fn sleeps_for_a_time_on_a_cpu_without_other_work_keep_no_schedule() {
+        // 1 ms, and 3.8 µs to within 80 ns until the next one.
+        let mut at = 0;
+        let step = |noise| {
+            at += 1_003_720 + noise;
+            at
+        };
+        let moments: Vec<u64> = noise(400, 160).into_iter().map(step).collect();
+        let armed: Vec<u64> = moments.iter().map(|at| at - 1_000_000).collect();
+        let started: Vec<u64> = moments.iter().map(|at| at + 3_600).collect();
+        assert_eq!((of(&moments, &armed, &started), modes(&moments, &armed)), (None, vec![]));
     }
 
     #[test]
@@ -371,7 +476,7 @@ mod tests {
         let mut moments: Vec<u64> = three.into_iter().flat_map(|(period, phase)| of_period(period, phase)).collect();
         moments.sort_unstable();
         assert_eq!(periods(&merged(&moments)), [(4_000_000, 0, 500), (10_000_000, 0, 200), (25_000_000, 0, 80)]);
-        assert_eq!(of(&moments, &moments), None);
+        assert_eq!(of(&moments, &moments, &[]), None);
         // Where two of them meet, the moment is of both.
         let mut moments: Vec<u64> = of_period(4_000_000, 0).chain(of_period(10_000_000, 0)).collect();
         moments.sort_unstable();
@@ -389,10 +494,10 @@ mod tests {
                 at
             })
             .collect();
-        assert_eq!(of(&moments, &[]), None);
-        assert_eq!((modes(&moments), merged(&moments), among(&moments)), (vec![], vec![], None));
-        assert_eq!(of(&[5; 50], &[]), None);
-        assert_eq!((modes(&[5; 50]), merged(&[5; 50]), among(&[5; 50])), (vec![], vec![], None));
+        assert_eq!(of(&moments, &[], &[]), None);
+        assert_eq!((modes(&moments, &[]), merged(&moments), among(&moments)), (vec![], vec![], None));
+        assert_eq!(of(&[5; 50], &[], &[]), None);
+        assert_eq!((modes(&[5; 50], &[]), merged(&[5; 50]), among(&[5; 50])), (vec![], vec![], None));
         assert_eq!(among(&[]), None);
     }
 }

@@ -44,6 +44,10 @@ const KEEPS_SCHEDULE: f64 = 0.8;
 /// what the thread does in between are none.
 const MORE_DIGITS: usize = 1;
 const MOST_DIGITS: usize = 4;
+/// … and where all its starts are about as late fewer.
+const MOST_DIGITS_OF_QUIET: usize = 2;
+/// Half of what a pause would make later moments later by is more than so many times what chance does.
+const SURELY: f64 = 3.0;
 /// A schedule may be found by each second or third of its moments.
 const PARTS: [f64; 2] = [2.0, 3.0];
 /// A schedule is looked for in so many of its periods, and in twice as many as long as there are more: periods that may be meant are
@@ -52,6 +56,10 @@ const FIRST_PERIODS: f64 = 16.0;
 const BEST: usize = 16;
 /// A schedule that has other moments than before though its thread was not busy has them so many windows away.
 const FAR: f64 = 1.5;
+/// Two schedules are of one period if they differ by no more than this share of it, and alternate if their moments are half of one apart, to
+/// within this.
+const SAME_PERIOD: f64 = 0.01;
+const ALTERNATE: f64 = 0.05;
 /// To the end of the recording a period is off by no more than one of so many parts of what a wait may be late.
 const DRIFT: f64 = 4.0;
 
@@ -100,6 +108,8 @@ impl Rounding {
             Some("poll") => whole_ms(0.0, MS),
             // Runtimes that count milliseconds, such as Tokio.
             _ if call.kind() == Call::Futex && share_of(is_whole_ms) >= WHOLE_MS_SHARE => whole_ms(0.0, 2.0 * MS),
+            // poll(2) on Arm, which has no such call, is one of ppoll.
+            _ if call.kind() == Call::Poll && share_of(is_whole_ms) >= WHOLE_MS_SHARE => whole_ms(0.0, MS),
             _ => exact,
         })
     }
@@ -193,7 +203,8 @@ pub(super) fn of(worker: &Worker) -> Vec<Found> {
             expiry: worker::timer(run.waker).filter(|_| !is_early).map(|(asked_ns, _)| since_first(asked_ns)),
         }
     });
-    let found = EventLoop::of(served.collect(), rounding).timers();
+    let off = (0..worker.runs.len()).map(|at| off_before(worker, at, rounding.tolerance));
+    let found = EventLoop { off: off.collect(), ..EventLoop::of(served.collect(), rounding) }.timers();
     let release_ns = |run: &usize| worker::timer(worker.runs[*run].waker).map(|(asked_ns, _)| asked_ns);
     let as_found = |timer: Timer| {
         let releases: Vec<u64> = timer.runs.iter().filter_map(release_ns).collect();
@@ -215,8 +226,19 @@ pub(super) fn of(worker: &Worker) -> Vec<Found> {
     found
 }
 
+/// For how long the thread was off its CPU the last time before that run's wait, and that and the time before.
+fn off_before(worker: &Worker, run: usize, least: f64) -> [f64; 2] {
+    let before = run.checked_sub(1).map(|before| worker.runs[before]);
+    let [last, other] =
+        before.filter(|before| before.tid == worker.runs[run].tid).map_or([0; 2], |before| before.off_ns);
+    [last, last + other].map(|off_ns| off_ns as f64).map(|off| if off > least { off } else { 0.0 })
+}
+
 struct EventLoop {
     runs: Vec<Served>,
+    /// By how much each wait may end later than a timer was due: its thread was off its CPU once it had computed for how long to wait. 0: by
+    /// nothing. May be shorter than the runs.
+    off: Vec<[f64; 2]>,
     /// Runs that began because their wait's time was over.
     timed: Vec<usize>,
     /// The search for times ends with this run.
@@ -228,7 +250,20 @@ impl EventLoop {
     fn of(runs: Vec<Served>, rounding: Rounding) -> EventLoop {
         let timed: Vec<usize> = (0..runs.len()).filter(|at| runs[*at].expiry.is_some()).collect();
         let searched = timed.get(SEARCHED).copied().unwrap_or(runs.len()).min(SEARCHED_RUNS);
-        EventLoop { runs, timed, searched, rounding }
+        EventLoop { runs, off: Vec::new(), timed, searched, rounding }
+    }
+
+    /// When a timer may have been due that ended that run's wait.
+    fn dues(&self, run: usize) -> impl Iterator<Item = f64> + use<> {
+        let [last, before] = self.off.get(run).copied().unwrap_or_default();
+        let may_be = [0.0, last, before];
+        self.runs[run].expiry.into_iter().flat_map(move |expiry| may_be.map(|off| expiry - off))
+    }
+
+    /// Of how many moments each such wait may be, on average.
+    fn offered(&self) -> f64 {
+        let more = self.timed.iter().filter_map(|run| self.off.get(*run)).flatten().filter(|off| **off > 0.0).count();
+        1.0 + more as f64 / self.timed.len().max(1) as f64
     }
 
     fn timers(&self) -> Vec<Timer> {
@@ -238,9 +273,8 @@ impl EventLoop {
             let best = match (self.again(&is_left), self.schedule(&is_left)) {
                 (Some(again), Some(schedule)) if self.is_schedule(&again, &schedule) => schedule,
                 (Some(again), _) => again,
-                (None, Some(schedule)) if self.shows_drift(&schedule) || digits(schedule.every) <= MOST_DIGITS => {
-                    schedule
-                }
+                (None, Some(schedule)) if self.shows_drift(&schedule) => schedule,
+                (None, Some(schedule)) if digits(schedule.every) <= self.most_digits(&schedule) => schedule,
                 (None, _) => break,
             };
             best.runs.iter().for_each(|run| is_left[*run] = false);
@@ -248,7 +282,54 @@ impl EventLoop {
         }
         let left = is_left.iter().filter(|is_left| **is_left).count();
         let explained = self.timed.len() - left;
-        if explained as f64 >= EXPLAINED * self.timed.len() as f64 { timers } else { Vec::new() }
+        if explained as f64 >= EXPLAINED * self.timed.len() as f64 { self.joined(timers) } else { Vec::new() }
+    }
+
+    /// Without those that are parts of others of the same period.
+    fn joined(&self, timers: Vec<Timer>) -> Vec<Timer> {
+        let mut all: Vec<Timer> = Vec::new();
+        for timer in timers {
+            match all.iter_mut().find_map(|known| Some((self.join(known, &timer)?, known))) {
+                Some((whole, known)) => *known = whole,
+                None => all.push(timer),
+            }
+        }
+        all
+    }
+
+    /// Two schedules of one period as one: it moved if they are not kept at the same time, and if their moments alternate it has half of
+    /// that period.
+    fn join(&self, a: &Timer, b: &Timer) -> Option<Timer> {
+        let are_alike = a.again == Again::Schedule && b.again == Again::Schedule;
+        if !are_alike || (a.every - b.every).abs() > SAME_PERIOD * a.every {
+            return None;
+        }
+        let expiry = |run: &usize| self.runs[*run].expiry.unwrap_or(self.runs[*run].start);
+        let since_last = |run: &usize| {
+            let before = a.runs[..a.runs.partition_point(|of| of < run)].last()?;
+            Some(expiry(run) - expiry(before)).filter(|since| *since <= a.every)
+        };
+        let since: Vec<f64> = b.runs.iter().filter_map(since_last).collect();
+        let are_together = 2 * since.len() >= b.runs.len();
+        let alternate = (middle(&since) - a.every / 2.0).abs() <= self.window().min(ALTERNATE * a.every);
+        if are_together && !alternate {
+            return None;
+        }
+        let mut runs = [&a.runs[..], &b.runs].concat();
+        runs.sort_unstable();
+        runs.dedup();
+        let every = if are_together { a.every / 2.0 } else { a.every };
+        let steps = runs.windows(2).map(|pair| (expiry(&pair[1]) - expiry(&pair[0])) / every);
+        let left_out: u64 = steps.map(|step| (step.round() as u64).saturating_sub(1)).sum();
+        Some(Timer {
+            runs,
+            every,
+            missed: a.missed + b.missed,
+            skipped: left_out.min(a.skipped + b.skipped),
+            moved: a.moved + b.moved + usize::from(!are_together),
+            looked: a.looked + b.looked,
+            again: a.again,
+        })
     }
 
     /// Whether it keeps that schedule, and is not set again that long after it was served.
@@ -261,6 +342,34 @@ impl EventLoop {
     /// what they are.
     fn shows_drift(&self, schedule: &Timer) -> bool {
         self.rounding.late < self.rounding.tolerance && schedule.moved == 0
+    }
+
+    /// Whether the moments of this schedule come later after later starts, as those of a pause, and not when they are due whatever was before.
+    /// `None` where all starts are about as late.
+    fn drifts(&self, timer: &Timer) -> Option<bool> {
+        let step = |pair: &[usize]| {
+            let (a, b) = (&self.runs[pair[0]], &self.runs[pair[1]]);
+            let (late, step) = (a.start - a.expiry?, b.expiry? - a.expiry?);
+            // What is later than half of a period is not due at the next moment.
+            let is_single = (step / timer.every).round() == 1.0 && late < timer.every / 2.0;
+            is_single.then_some((late, step))
+        };
+        let mut steps: Vec<(f64, f64)> = timer.runs.windows(2).filter_map(step).collect();
+        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (early, late) = steps.split_at(steps.len() / 2);
+        let mean =
+            |of: &[(f64, f64)], which: fn(&(f64, f64)) -> f64| of.iter().map(which).sum::<f64>() / of.len() as f64;
+        let by = |which: fn(&(f64, f64)) -> f64| mean(late, which) - mean(early, which);
+        let mean_step = mean(&steps, |step| step.1);
+        let square = steps.iter().map(|step| (step.1 - mean_step).powi(2)).sum::<f64>() / steps.len() as f64;
+        let error = 2.0 * (square / steps.len() as f64).sqrt();
+        let later = by(|step| step.0);
+        (steps.len() >= LEAST && later > 2.0 * SURELY * error).then(|| by(|step| step.1) > later / 2.0)
+    }
+
+    /// How many digits a schedule's period may have whose drift would not show.
+    fn most_digits(&self, schedule: &Timer) -> usize {
+        if self.drifts(schedule).is_some() { MOST_DIGITS } else { MOST_DIGITS_OF_QUIET }
     }
 
     /// The most frequent timer of the shortest time that is set again when it was served, and explains some of these runs.
@@ -440,12 +549,12 @@ impl EventLoop {
         while due <= last && timer.missed <= LEAST.max(timer.runs.len()) {
             let (earliest, latest) = (due - tolerance, due + late + tolerance);
             next += runs[next..].partition_point(|run| run.done < earliest);
-            let begins = |run: &&Served| run.start.min(run.expiry.unwrap_or(run.start)) <= latest;
-            let ends = |run: &Served| run.expiry.is_some_and(|expiry| (earliest..=latest).contains(&expiry));
-            let about = || runs[next..].iter().take_while(begins);
-            if let Some(place) = about().position(ends) {
-                timer.runs.push(next + place);
-                (next, is_missed) = (next + place + 1, false);
+            let begins = |run: &Served| run.start.min(run.expiry.unwrap_or(run.start)) <= latest;
+            let is_due = |run: &usize| self.dues(*run).any(|due| (earliest..=latest).contains(&due));
+            let may_be = |run: &usize| begins(&runs[*run]) || self.dues(*run).any(|due| due <= latest);
+            if let Some(run) = (next..until).take_while(may_be).find(is_due) {
+                timer.runs.push(run);
+                (next, is_missed) = (run + 1, false);
                 if timer.score() >= best.score() {
                     let Timer { missed, skipped, moved, looked, .. } = timer;
                     let runs = &timer.runs[best.runs.len()..];
@@ -456,8 +565,8 @@ impl EventLoop {
                 continue;
             }
             let was_busy = next > 0 && runs[next - 1].done >= latest;
-            let by = self.moves_by(left, due, period, was_busy);
             let has_run = !timer.runs.is_empty();
+            let by = self.moves_by(left, due, period, was_busy);
             if by > 0.0 {
                 // The phase may be any.
                 timer.looked += period;
@@ -466,7 +575,7 @@ impl EventLoop {
                 (due, is_missed) = (due + by, was_busy);
                 continue;
             }
-            if about().next().is_some() {
+            if runs[next..].first().is_some_and(begins) {
                 // It was served with what another wake began.
                 (next, is_missed) = (next + 1, false);
             } else if has_run {
@@ -477,7 +586,7 @@ impl EventLoop {
             }
             due += period;
         }
-        best.looked += (best.runs.len() + best.missed) as f64 * self.window();
+        best.looked += (best.runs.len() + best.missed) as f64 * self.window() * self.offered();
         best
     }
 
@@ -523,6 +632,7 @@ impl EventLoop {
             && chance < 1.0
             && (timer.again == Again::Schedule || kept - chance * all >= KEPT_BEYOND_CHANCE * (1.0 - chance) * all)
             && kept - chance * all >= SIGNIFICANT * (chance * (1.0 - chance) * all).sqrt()
+            && self.drifts(timer).is_none_or(|drifts| drifts == (timer.again == Again::Served))
     }
 
     /// Times that are between most of these runs and later ones, ascending.
@@ -623,6 +733,7 @@ mod tests {
     const WHOLE_MS: Rounding = Rounding { early: 0.0, late: 2.0 * MS, tolerance: 0.1 * MS };
     const WHOLE_MS_OF_POLL: Rounding = Rounding { early: 0.0, late: MS, tolerance: 0.1 * MS };
     const EXACT: Rounding = Rounding { early: 0.0, late: 0.02 * MS, tolerance: 0.05 * MS };
+    const OF_GO: Rounding = Rounding { early: MS, late: 2.0 * MS, tolerance: 0.1 * MS };
 
     /// A multiplicative generator (Lewis, Goodman and Miller 1969), from 0 to 1.
     struct Random(u64);
@@ -755,6 +866,29 @@ mod tests {
     }
 
     #[test]
+    fn a_schedule_whose_thread_loses_its_cpu_once_it_has_computed_how_long_to_wait_is_one() {
+        // Half of the times it has to wait for the GIL, for up to 5 ms, and now and then once more: then it waits that much longer.
+        let mut random = Random(5_050);
+        let (mut now, mut runs, mut off) = (0f64, Vec::new(), Vec::new());
+        for n in 1..800u32 {
+            let due = f64::from(n) * 10.0 * MS;
+            let mut lost = || if random.next() < 0.5 { (0.1 + 4.9 * random.next()) * MS } else { 0.0 };
+            let [last, other] = if n % 7 == 0 { [lost(), 0.3 * MS] } else { [lost(), 0.0] };
+            let (wait, is_before) = (due - now, n % 3 == 0);
+            // The one before may be from before it computed it.
+            let expiry = now + wait + last + if is_before { 0.0 } else { other };
+            off.push([last, if other > 0.0 { last + other } else { 0.0 }]);
+            let start = expiry + 0.1 * MS;
+            now = start + 0.3 * MS;
+            runs.push(Served { start, done: now, expiry: Some(expiry) });
+        }
+        let timers = EventLoop { off, ..EventLoop::of(runs, EXACT) }.timers();
+        let [timer] = &timers[..] else { panic!("{} timers", timers.len()) };
+        assert_eq!((timer.again, timer.every), (Again::Schedule, 10.0 * MS));
+        assert!(timer.runs.len() > 780 && timer.missed < 10, "{} {}", timer.runs.len(), timer.missed);
+    }
+
+    #[test]
     fn a_turn_that_is_taken_late_and_moves_all_later_ones_is_of_the_same_schedule() {
         // Each 20 ms, 2 to 6 ms of work. Now and then the thread gets the CPU up to 80 ms late: it takes its next turn, not all that it
         // missed.
@@ -780,46 +914,70 @@ mod tests {
         assert!(timer.runs.len() > 700, "{}", timer.runs.len());
     }
 
-    #[test]
-    fn coarse_timers_that_go_on_from_where_their_thread_was_late_are_schedules() {
-        // As Qt's: an even number of ms, and in the second half of 50 ms one that leaves 2 by 4. A timer of 33 ms comes each 32 ms.
+    /// Timers of Qt. The times of coarse ones, from so many ms on, are an even number of ms, and in the second half of 50 ms one that leaves 2
+    /// by 4: a timer of 33 ms comes each 32 ms. So large a share of the wakes is up to 60 ms late.
+    fn timers_of_qt(periods: &[f64], coarse: f64, load: f64, rounding: Rounding) -> Vec<(Again, f64, usize)> {
         let even = |at: f64| {
             let (ms, up) = ((at / MS) as u64, u64::from(at / MS % 50.0 >= 25.0));
             (2 * ((ms / 2) | up)) as f64 * MS
         };
+        let mut random = Random(1_618);
+        let (mut now, mut runs) = (0f64, Vec::new());
+        let mut due: Vec<f64> = periods.iter().map(|period| period * MS).collect();
+        while now < 6_000.0 * MS {
+            let expiry = due.iter().copied().fold(f64::INFINITY, f64::min).max(now);
+            let late = if random.next() < load { 60.0 * random.next() } else { 0.2 * random.next() };
+            let start = expiry + late * MS;
+            for (due, period) in due.iter_mut().zip(periods).filter(|(due, _)| **due <= start) {
+                *due += period * MS;
+                if *due < start {
+                    *due = start + period * MS;
+                }
+                if *period >= coarse {
+                    *due = even(*due);
+                }
+            }
+            now = start + 0.1 * MS;
+            runs.push(Served { start, done: now, expiry: Some(expiry) });
+        }
+        let timers = EventLoop::of(runs, rounding).timers();
+        timers.iter().map(|timer| (timer.again, timer.every / MS, timer.runs.len())).collect()
+    }
+
+    #[test]
+    fn coarse_timers_that_go_on_from_where_their_thread_was_late_are_schedules() {
         for (periods, rounding) in [
             (vec![33.0], EXACT),
             (vec![5.0, 20.0, 33.0], EXACT),
             (vec![33.0], WHOLE_MS_OF_POLL),
             (vec![5.0, 20.0, 33.0], WHOLE_MS_OF_POLL),
         ] {
-            let mut random = Random(1_618);
-            let (mut now, mut runs) = (0f64, Vec::new());
-            let mut due: Vec<f64> = periods.iter().map(|period| period * MS).collect();
-            while now < 6_000.0 * MS {
-                let expiry = due.iter().copied().fold(f64::INFINITY, f64::min).max(now);
-                let late = if random.next() < 0.01 { 60.0 * random.next() } else { 0.2 * random.next() };
-                let start = expiry + late * MS;
-                for (due, period) in due.iter_mut().zip(&periods).filter(|(due, _)| **due <= start) {
-                    *due += period * MS;
-                    if *due < start {
-                        *due = start + period * MS;
-                    }
-                    if *period >= 20.0 {
-                        *due = even(*due);
-                    }
-                }
-                now = start + 0.1 * MS;
-                runs.push(Served { start, done: now, expiry: Some(expiry) });
-            }
-            let timers = EventLoop::of(runs, rounding).timers();
-            let found: Vec<(Again, f64, usize)> =
-                timers.iter().map(|timer| (timer.again, timer.every / MS, timer.runs.len())).collect();
+            let found = timers_of_qt(&periods, 20.0, 0.01, rounding);
             let has = |period: f64, least: usize| {
                 found.iter().any(|(again, every, runs)| (*again, *every) == (Again::Schedule, period) && *runs > least)
             };
             assert!(has(32.0, 120) && found.len() <= periods.len(), "{periods:?} {rounding:?}: {found:?}");
             assert!(periods.len() == 1 || has(5.0, 900), "{periods:?} {rounding:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn schedules_whose_thread_is_often_late_are_not_taken_for_pauses() {
+        for load in [0.02, 0.05, 0.1, 0.2] {
+            for (rounding, coarse) in [(EXACT, f64::INFINITY), (EXACT, 20.0), (WHOLE_MS_OF_POLL, f64::INFINITY)] {
+                for periods in [vec![20.0], vec![5.0, 20.0, 33.0], vec![10.0, 25.0]] {
+                    let found = timers_of_qt(&periods, coarse, load, rounding);
+                    // 24 and 32 of 25 and 33 where they are coarse.
+                    let near = |every: f64, period: f64| {
+                        (period - every) / period < if period < coarse { 0.001 } else { 0.05 }
+                    };
+                    let is_right = |of: &(Again, f64, usize)| {
+                        of.0 == Again::Schedule && periods.iter().any(|period| near(of.1, *period) && of.1 <= *period)
+                    };
+                    assert!(found.iter().all(is_right), "{load} {rounding:?} {coarse} {periods:?}: {found:?}");
+                    assert!(!found.is_empty() || load > 0.05, "{load} {rounding:?} {coarse} {periods:?}");
+                }
+            }
         }
     }
 
@@ -879,6 +1037,42 @@ mod tests {
     }
 
     #[test]
+    fn a_schedule_that_moves_is_one() {
+        // Rounded so much that the last 120 moments of 420 are another schedule, 3 ms later.
+        let mut random = Random(8_888);
+        let run = |k: u32| {
+            let expiry = (f64::from(k) * 10.0 + if k > 300 { 3.0 } else { 0.0 } + 2.0 * random.next()) * MS;
+            let start = expiry + 2.0 * MS * random.next();
+            Served { start, done: start + 0.1 * MS, expiry: Some(expiry) }
+        };
+        let timers = EventLoop::of((1..=420).map(run).collect(), WHOLE_MS).timers();
+        let [timer] = &timers[..] else { panic!("{} timers", timers.len()) };
+        assert_eq!((timer.again, timer.every, timer.runs.len()), (Again::Schedule, 10.0 * MS, 420));
+        assert_eq!((timer.moved, timer.skipped), (1, 0));
+    }
+
+    #[test]
+    fn a_schedule_whose_moments_are_early_and_late_by_turns_is_one() {
+        // To within 50 µs, each second one 100 µs later.
+        let mut random = Random(2_020);
+        let moments =
+            (1..=600).map(|k| f64::from(k) * 10.0 * MS + (f64::from(k % 2) * 0.1 + 0.05 * random.next()) * MS);
+        let run = |expiry: f64| Served { start: expiry + 0.1 * MS, done: expiry + 0.2 * MS, expiry: Some(expiry) };
+        let timers = EventLoop::of(moments.map(run).collect(), EXACT).timers();
+        let [timer] = &timers[..] else { panic!("{} timers", timers.len()) };
+        assert!(
+            timer.again == Again::Schedule && timer.every == 10.0 * MS && timer.runs.len() > 590,
+            "{}",
+            timer.every
+        );
+        // Two that are not half of a period apart are two.
+        let mut moments: Vec<f64> = (1..=400).flat_map(|k| [f64::from(k) * 20.0, f64::from(k) * 20.0 + 6.0]).collect();
+        moments.iter_mut().for_each(|moment| *moment *= MS);
+        let timers = EventLoop::of(moments.into_iter().map(run).collect(), EXACT).timers();
+        assert_eq!(timers.iter().map(|of| of.every).collect::<Vec<f64>>(), [20.0 * MS; 2]);
+    }
+
+    #[test]
     fn each_moment_that_went_by_during_a_stall_is_skipped() {
         let run = |n: u64| {
             let (expiry, busy) =
@@ -915,9 +1109,28 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_that_is_rounded_is_no_schedule_of_a_longer_period() {
+        // 33 ms after each start, as Go: it waits for 32 ms, and once more for 1 ms. It gets the CPU that late each time, ms, at least and on
+        // top by chance.
+        for (least, more) in [(0.05, 0.02), (0.06, 0.05), (0.1, 0.1), (0.2, 0.3), (0.1, 0.6), (0.4, 0.2)] {
+            for seed in [11, 222, 3_333, 44_444] {
+                let (mut random, mut at) = (Random(seed), 0.0);
+                let run = |_| {
+                    let mut late = || (least + more * random.next()) * MS;
+                    let expiry = at + 32.0 * MS + late() + 1.01 * MS;
+                    let start = expiry + late();
+                    at = start + 0.02 * MS;
+                    Served { start, done: at, expiry: Some(expiry) }
+                };
+                let timers = EventLoop::of((0..300).map(run).collect(), OF_GO).timers();
+                assert!(timers.iter().all(|timer| timer.again == Again::Served), "{least} {more} {seed}: {timers:?}");
+            }
+        }
+    }
+
+    #[test]
     fn where_waits_end_as_often_as_one_is_rounded_by_no_pause_shows() {
         // 3 to 5.5 ms after each, and one of five times anything up to 12 ms: Go's tickers on a busy machine.
-        const OF_GO: Rounding = Rounding { early: MS, late: 2.0 * MS, tolerance: 0.1 * MS };
         let mut random = Random(6_174);
         let mut at = 0.0;
         let run = |_| {

@@ -6,12 +6,15 @@ use taut_timelines::{
 };
 
 /// Operations of futex(2) that wait, without the private and clock bits: WAIT and WAIT_BITSET.
-const FUTEX_WAITS: [u32; 2] = [0, 9];
+const FUTEX_WAITS: [u32; 2] = [0, WAIT_BITSET];
+const WAIT_BITSET: u32 = 9;
 /// Flag of clock_nanosleep: until a moment, not for a time.
 pub(super) const TIMER_ABSTIME: u64 = 1;
 const OPERATION: u32 = 0x7f;
+/// The words of both groups of a condition variable (`__g_signals` of glibc's `__pthread_cond_s`), which lie at a multiple of that.
+const GROUPS_BYTES: u64 = 8;
 
-/// Where a thread waits: the call, and the descriptor, futex or kind of sleep that it is of.
+/// Where a thread waits: the call, and the descriptor, number of descriptors, futex or kind of sleep that it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Site {
     /// `None` where calls are not recorded.
@@ -58,7 +61,8 @@ impl Site {
             Call::Futex if FUTEX_WAITS.contains(&(call.arg1 & OPERATION)) => call.arg0,
             Call::Data => call.arg0,
             Call::Poll if call.id.known_name().is_some_and(has_descriptor) => call.arg0,
-            Call::Poll | Call::Child => 0,
+            Call::Poll => call.id.known_name().map_or(0, |name| descriptors(name, call)),
+            Call::Child => 0,
             _ => return None,
         };
         Some(Site { call: Some(call.id), object })
@@ -68,32 +72,65 @@ impl Site {
     pub fn kind(&self) -> Option<Call> {
         self.call.map(CallId::kind)
     }
+
+    /// Whether it is a poll of one descriptor, which stands for several: other threads may wait there, too.
+    pub fn is_at_descriptor(&self) -> bool {
+        self.kind() == Some(Call::Poll) && self.call.and_then(CallId::known_name).is_some_and(has_descriptor)
+    }
 }
 
-/// Futexes at which a thread waits for a time, whichever it is: CPython makes a lock for each wait of a `threading.Event`, and its address
-/// is chance.
+/// Places at which a thread waits for the same, though their calls differ.
 #[derive(Default)]
-pub(super) struct Alike(Vec<u64>);
+pub(super) struct Alike {
+    /// Condition variables of glibc. A waiter is in one of two groups, and each group has a word: a thread that is notified again and
+    /// again waits at both in turn.
+    conditions: Vec<u64>,
+    /// Futexes at which it waits for a time, whichever it is: CPython makes a lock for each wait of a `threading.Event`, and its address is
+    /// chance.
+    timed: Vec<u64>,
+    /// Polls of other numbers of descriptors wait for something else. Mostly they do not: clients come and go.
+    pub are_counts_apart: bool,
+}
 
 impl Alike {
-    /// Those of which most waits end in time, if there are several.
-    pub fn of(waits: &[Wait]) -> Alike {
+    /// Those of which most waits end in time, if there are several, and condition variables.
+    pub fn of(waits: &[Wait], timeline: &Timeline) -> Alike {
+        let at_futexes = || waits.iter().filter(|wait| wait.site.kind() == Some(Call::Futex));
+        let operation = |wait: &Wait| wait.call.map_or(0, |call| timeline.calls[call].arg1 & OPERATION);
+        // Programs that have two words of their own side by side mostly wait by another operation than glibc.
+        let of_glibc = at_futexes().filter(|wait| operation(wait) == WAIT_BITSET);
+        let mut words: Vec<u64> = of_glibc.map(|wait| wait.site.object).collect();
+        words.sort_unstable();
+        words.dedup();
+        let is_first = |pair: &&[u64]| pair[0].is_multiple_of(GROUPS_BYTES) && pair[1] == pair[0] + GROUPS_BYTES / 2;
+        let conditions = words.windows(2).filter(is_first).map(|pair| pair[0]).collect();
+        let mut alike = Alike { conditions, ..Alike::default() };
         let mut counts: HashMap<u64, (usize, usize)> = HashMap::default();
-        for wait in waits.iter().filter(|wait| wait.site.kind() == Some(Call::Futex)) {
-            let (timed, all) = counts.entry(wait.site.object).or_default();
+        for wait in at_futexes() {
+            let (timed, all) = counts.entry(alike.site(wait.site).object).or_default();
             *timed += usize::from(matches!(wait.waker, Waker::Timer { .. }));
             *all += 1;
         }
-        let mut alike: Vec<u64> =
+        let mut timed: Vec<u64> =
             counts.into_iter().filter(|(_, (timed, all))| 2 * timed > *all).map(|(address, _)| address).collect();
-        alike.sort_unstable();
-        Alike(if alike.len() > 1 { alike } else { Vec::new() })
+        timed.sort_unstable();
+        alike.timed = if timed.len() > 1 { timed } else { Vec::new() };
+        alike
     }
 
     /// The one place that they are.
     pub fn site(&self, site: Site) -> Site {
-        let is_alike = site.kind() == Some(Call::Futex) && self.0.binary_search(&site.object).is_ok();
-        if is_alike { Site { object: 0, ..site } } else { site }
+        let object = match site.kind() {
+            Some(Call::Futex) => {
+                let group = site.object & !(GROUPS_BYTES - 1);
+                let is_condition = self.conditions.binary_search(&group).is_ok();
+                let object = if is_condition { group } else { site.object };
+                if self.timed.binary_search(&object).is_ok() { 0 } else { object }
+            }
+            Some(Call::Poll) if !self.are_counts_apart && !site.is_at_descriptor() => 0,
+            _ => site.object,
+        };
+        Site { object, ..site }
     }
 }
 
@@ -101,6 +138,15 @@ impl Alike {
 fn has_descriptor(call: &str) -> bool {
     call.starts_with("epoll")
         || matches!(call, "io_uring_enter" | "semop" | "semtimedop" | "msgrcv" | "mq_timedreceive")
+}
+
+/// How many a call is for that waits for several; 0: none.
+fn descriptors(name: &str, call: &SystemCall) -> u64 {
+    match name {
+        "poll" | "ppoll" => call.arg1.into(),
+        "select" | "pselect6" => call.arg0,
+        _ => 0,
+    }
 }
 
 /// What a source of points reads of the kernel's events.

@@ -5,7 +5,7 @@ use taut_recording::host_numbers::host_of;
 use taut_timelines::{Call, Expiry, SAME_CLOCK_NS, Sequence, SystemCall, ThreadState, Timeline, Transfer};
 
 use super::{
-    schedule,
+    backlogs, schedule,
     waits::{self, Alike, Kernel, Site, TIMER_ABSTIME, Wait, Waker},
 };
 
@@ -18,8 +18,12 @@ const LEAST_SCHEDULED_SHARE: f64 = 0.05;
 const DOUBLED: f64 = 0.05;
 const LEAST_DOUBLED: usize = 4;
 const FIRST_DOUBLED_NS: f64 = 100e3;
-/// Senders that woke a thread in fewer of its waits than one of so many are no peers of it.
-const PEER_SHARE: usize = 10;
+/// Sleeps between which a thread awaits answers are so large a share of all its waiting.
+const LEAST_SLEPT_BETWEEN: f64 = 0.2;
+/// Stretches off a CPU with less on it in between are one: a thread that waits for the GIL asks for it again and again.
+const APART_NS: u64 = 100_000;
+/// A timer ends the waits at one place if at most one of so many that timers end is elsewhere.
+const FEW_TIMED: usize = 10;
 
 /// A thread's life with a main wait.
 pub(super) struct Worker {
@@ -48,12 +52,14 @@ pub(super) struct Run {
     pub waker: Waker,
     /// When what it waited for was there: the timer's moment, the wake, or the sending while it was busy.
     pub release_ns: Option<u64>,
+    /// How long it was off its CPU the last time before it waited again, and the time before.
+    pub off_ns: [u64; 2],
     /// Events of it are missing.
     pub is_lost: bool,
     /// When its wait began.
-    from_ns: u64,
+    pub from_ns: u64,
     /// Whether it found what it waited for without sleeping, and something must say that this was so.
-    is_ready: bool,
+    pub is_ready: bool,
 }
 
 impl Run {
@@ -83,6 +89,7 @@ impl Worker {
             Run {
                 done_ns: parts[parts.len() - 1].done_ns,
                 cpu_ns: parts.iter().map(|part| part.cpu_ns).sum(),
+                off_ns: parts[parts.len() - 1].off_ns,
                 is_lost: parts.iter().any(|part| part.is_lost),
                 ..parts[0]
             }
@@ -142,7 +149,7 @@ struct Candidate {
 /// The thread's life within these bounds.
 pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kernel<'_>) -> Life {
     let mut waits = waits::of(tid, timeline, bounds, kernel);
-    let alike = Alike::of(&waits);
+    let mut alike = Alike::of(&waits, timeline);
     waits.iter_mut().for_each(|wait| wait.site = alike.site(wait.site));
     let mut candidates: HashMap<Site, Candidate> = HashMap::default();
     for wait in &waits {
@@ -162,6 +169,13 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
         rank(a.1).cmp(&rank(b.1)).then_with(|| place(*b.0).cmp(&place(*a.0)))
     };
     let longest = candidates.iter().max_by(by_rank).map(|(site, _)| *site);
+    let longest = longest.map(|site| sleeps_between(site, &candidates, &waits).unwrap_or(site));
+    let longest = longest.map(|site| {
+        let Some(timed) = timed_polls(site, timeline, bounds, &waits) else { return site };
+        alike.are_counts_apart = true;
+        waits.iter_mut().filter(|wait| wait.site == site).for_each(|wait| wait.site = own_site(wait, timeline));
+        timed
+    });
     let worker = longest.and_then(|site| {
         let runs = runs(tid, (site, &alike), timeline, bounds, &waits, kernel);
         (runs.len() >= LEAST_RUNS).then(|| Worker {
@@ -173,7 +187,7 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
         })
     });
     let mut timed: HashMap<Site, usize> = HashMap::default();
-    for wait in waits.iter().filter(|wait| is_at_descriptor(wait) && timer(wait.waker).is_some()) {
+    for wait in waits.iter().filter(|wait| wait.site.is_at_descriptor() && timer(wait.waker).is_some()) {
         *timed.entry(wait.site).or_default() += 1;
     }
     let at_futexes = waits.iter().filter(|wait| is_timed_at_futex(wait));
@@ -181,8 +195,49 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
     Life { waits: waits.len() as u64, longest, worker, timed, timed_at_futexes }
 }
 
-fn is_at_descriptor(wait: &Wait) -> bool {
-    wait.site.kind() == Some(Call::Poll) && wait.site.object != 0
+/// Of a thread that sleeps again and again for a time, and longer in between for several answers: its sleeps. Where the answers are the
+/// work that it waits for they are steady, or its sleeps are not.
+fn sleeps_between(site: Site, candidates: &HashMap<Site, Candidate>, waits: &[Wait]) -> Option<Site> {
+    let ends = |site: Site| {
+        let ends: Vec<u64> = waits.iter().filter(|wait| wait.site == site).map(|wait| wait.end_ns).collect();
+        schedule::are_steady(&ends)
+    };
+    let awaits = |wait: &&Wait| wait.site == site && timer(wait.waker).is_none();
+    let are_answers = waits.iter().filter(awaits).count() * FEW_TIMED >= candidates[&site].waits * (FEW_TIMED - 1);
+    if candidates[&site].has_schedule || site.kind() != Some(Call::Data) || !are_answers || ends(site) {
+        return None;
+    }
+    let slept_ns: u64 = candidates.values().map(|candidate| candidate.slept_ns).sum();
+    let is_one = |(sleeps, candidate): &(&Site, &Candidate)| {
+        let is_much = candidate.slept_ns as f64 >= LEAST_SLEPT_BETWEEN * slept_ns as f64;
+        sleeps.kind() == Some(Call::Sleep) && is_much && ends(**sleeps)
+    };
+    candidates.iter().filter(is_one).max_by_key(|(_, candidate)| candidate.slept_ns).map(|(sleeps, _)| *sleeps)
+}
+
+/// Of a thread that polls for its timer, and in between for answers, by other numbers of descriptors: the polls for its timer.
+fn timed_polls(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait]) -> Option<Site> {
+    if site.kind() != Some(Call::Poll) || site.is_at_descriptor() {
+        return None;
+    }
+    let of_site = waits.iter().filter(|wait| wait.site == site);
+    let apart: Vec<Wait> = of_site.map(|wait| Wait { site: own_site(wait, timeline), ..*wait }).collect();
+    let mut timed: HashMap<u64, usize> = HashMap::default();
+    for wait in apart.iter().filter(|wait| timer(wait.waker).is_some()) {
+        *timed.entry(wait.site.object).or_default() += 1;
+    }
+    let all: usize = timed.values().sum();
+    let (object, most) = timed.into_iter().max_by_key(|(object, count)| (*count, *object))?;
+    // Who polls for a timer by several numbers has clients that come and go. An answer may fail to come now and then.
+    let is_one = FEW_TIMED * (all - most) <= all;
+    let main = Site { object, ..site };
+    let are_others = apart.iter().any(|wait| wait.site != main);
+    (is_one && are_others && has_schedule(main, timeline, bounds, &apart)).then_some(main)
+}
+
+/// Its place by its own call alone.
+fn own_site(wait: &Wait, timeline: &Timeline) -> Site {
+    wait.call.and_then(|call| Site::of(&timeline.calls[call])).unwrap_or(wait.site)
 }
 
 pub(super) fn is_timed_at_futex(wait: &Wait) -> bool {
@@ -254,15 +309,19 @@ fn address(waker: Waker) -> Option<u64> {
 }
 
 fn has_schedule(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait]) -> bool {
-    let timers: Vec<(u64, u64)> = if site.kind() == Some(Call::Sleep) {
+    let moments: Vec<(u64, (u64, u64))> = if site.kind() == Some(Call::Sleep) {
         let alike = Alike::default();
-        let sleeps = calls((site, &alike), timeline, bounds).filter_map(|(_, call)| sleep(call, timeline));
-        sleeps.map(|(asked_ns, armed_ns, _)| (asked_ns, armed_ns)).collect()
+        let sleeps = calls((site, &alike), timeline, bounds).filter_map(|(_, call)| {
+            sleep(call, timeline).map(|(asked_ns, armed_ns, _)| (asked_ns, (armed_ns, call.end_ns)))
+        });
+        sleeps.collect()
     } else {
-        waits.iter().filter(|wait| wait.site == site).filter_map(|wait| timer(wait.waker)).collect()
+        let timed = waits.iter().filter(|wait| wait.site == site);
+        let moments = |wait: &Wait| timer(wait.waker).map(|(asked_ns, armed_ns)| (asked_ns, (armed_ns, wait.end_ns)));
+        timed.filter_map(moments).collect()
     };
-    let (asked, armed): (Vec<u64>, Vec<u64>) = timers.into_iter().unzip();
-    schedule::of(&asked, &armed).is_some()
+    let (asked, (armed, started)): (Vec<u64>, (Vec<u64>, Vec<u64>)) = moments.into_iter().unzip();
+    schedule::of(&asked, &armed, &started).is_some()
 }
 
 /// The moment that a timer was set to, and when it was armed.
@@ -312,7 +371,7 @@ fn runs(
         Some(_) => of_calls(tid, at, timeline, bounds, waits),
     };
     from_other_hosts(tid, &mut runs, timeline, kernel);
-    confirm(&mut runs, timeline, kernel);
+    backlogs::confirm(&mut runs, timeline, kernel);
     runs.retain(|run| !run.is_ready);
     // Of the last one it is known when it ends only if the thread waits again, or ends itself.
     let last_ns = runs.last().map_or(u64::MAX, |run| run.start_ns);
@@ -347,6 +406,7 @@ fn run(tid: i32, from_ns: u64, start_ns: u64, wait: Option<&Wait>) -> Run {
         woken_ns,
         waker,
         release_ns,
+        off_ns: [0; 2],
         is_lost: false,
         from_ns,
         is_ready: false,
@@ -422,79 +482,7 @@ fn from_other_hosts(tid: i32, runs: &mut [Run], timeline: &Timeline, kernel: Ker
     }
 }
 
-/// Sends of one peer, in order of time.
-struct Peer {
-    tid: i32,
-    /// When each was sent.
-    sent: Vec<u64>,
-    /// The first that is not yet received.
-    next: usize,
-}
-
-/// Says of those that did not sleep what they found: a timer that fired while the thread was busy, or what a peer sent meanwhile.
-fn confirm(runs: &mut [Run], timeline: &Timeline, kernel: Kernel<'_>) {
-    if !runs.iter().any(|run| run.is_ready) {
-        return;
-    }
-    let mut peers = peers(runs, kernel);
-    let mut last_start_ns = 0;
-    for run in runs.iter_mut() {
-        if !run.is_ready {
-            // What woke it is received, and all before it.
-            if let Waker::Thread { tid, at_ns } = run.waker {
-                for peer in peers.iter_mut().filter(|peer| peer.tid == tid) {
-                    peer.next = peer.next.max(peer.sent.partition_point(|sent_ns| *sent_ns <= at_ns));
-                }
-            }
-            last_start_ns = run.start_ns;
-            continue;
-        }
-        if let Some(expiry) = timeline.expiry(last_start_ns, run.from_ns) {
-            let Expiry { asked_ns, armed_ns, address, is_relative, .. } = *expiry;
-            run.waker = Waker::Timer { asked_ns, armed_ns, address, is_relative };
-            run.release_ns = Some(asked_ns.min(run.start_ns));
-        } else {
-            let waiting =
-                peers.iter_mut().filter(|peer| peer.sent.get(peer.next).is_some_and(|sent| *sent <= run.start_ns));
-            let Some(peer) = waiting.min_by_key(|peer| peer.sent[peer.next]) else { continue };
-            let at_ns = peer.sent[peer.next];
-            run.waker = Waker::Thread { tid: peer.tid, at_ns };
-            run.release_ns = Some(at_ns);
-            peer.next += 1;
-        }
-        run.is_ready = false;
-        last_start_ns = run.start_ns;
-    }
-}
-
-/// Who woke the thread by sending, by descriptor, and all that it sent there.
-fn peers(runs: &[Run], kernel: Kernel<'_>) -> Vec<Peer> {
-    let mut counts: Vec<((i32, u64), usize)> = Vec::new();
-    let mut woken = 0;
-    for run in runs {
-        let Waker::Thread { tid, at_ns } = run.waker else { continue };
-        woken += 1;
-        let sender = kernel.timelines.threads.get(&tid);
-        let Some(call) = sender.and_then(|sender| sender.call(at_ns)).filter(|call| is_send(call)) else { continue };
-        match counts.iter_mut().find(|(key, _)| *key == (tid, call.arg0)) {
-            Some((_, count)) => *count += 1,
-            None => counts.push(((tid, call.arg0), 1)),
-        }
-    }
-    let is_peer = |(_, count): &((i32, u64), usize)| count * PEER_SHARE >= woken;
-    let peer = |((tid, descriptor), _): ((i32, u64), usize)| {
-        let calls = &kernel.timelines.threads.get(&tid)?.calls;
-        let sends = calls.iter().filter(|call| is_send(call) && call.arg0 == descriptor && call.result > 0);
-        Some(Peer { tid, sent: sends.map(|call| call.start_ns).collect(), next: 0 })
-    };
-    counts.into_iter().filter(is_peer).filter_map(peer).collect()
-}
-
-fn is_send(call: &SystemCall) -> bool {
-    call.id.kind() == Call::Send
-}
-
-/// Time on a CPU, and whether events are missing, by one sweep.
+/// Time on a CPU and off it, and whether events are missing, by one sweep.
 fn measure(runs: &mut [Run], timeline: &Timeline) {
     let Some(first) = runs.first() else { return };
     let mut at = timeline.segments.partition_point(|segment| segment.start_ns <= first.from_ns).saturating_sub(1);
@@ -504,6 +492,8 @@ fn measure(runs: &mut [Run], timeline: &Timeline) {
             at += 1;
         }
         let (mut cpu_ns, mut is_known) = (0, true);
+        // From when until when.
+        let mut off: [(u64, u64); 2] = [(0, 0); 2];
         for (place, segment) in timeline.segments.iter().enumerate().skip(at) {
             if segment.start_ns >= run.done_ns {
                 break;
@@ -511,6 +501,14 @@ fn measure(runs: &mut [Run], timeline: &Timeline) {
             let (start, end) = (segment.start_ns.max(run.start_ns), timeline.end_ns(place).min(run.done_ns));
             match segment.state {
                 ThreadState::Running if start < end => cpu_ns += end - start,
+                ThreadState::Preempted | ThreadState::Woken | ThreadState::Blocked | ThreadState::Uninterruptible
+                    if start < end =>
+                {
+                    match &mut off[0] {
+                        (_, until) if *until > 0 && start - *until < APART_NS => *until = end,
+                        last => off = [(start, end), *last],
+                    }
+                }
                 ThreadState::Lost if timeline.end_ns(place) > from_ns => run.is_lost = true,
                 // A switch is missing; its calls are there.
                 ThreadState::Unknown if start < end => is_known = false,
@@ -518,5 +516,6 @@ fn measure(runs: &mut [Run], timeline: &Timeline) {
             }
         }
         run.cpu_ns = is_known.then_some(cpu_ns);
+        run.off_ns = off.map(|(from, until)| until - from);
     }
 }
