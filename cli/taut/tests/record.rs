@@ -632,7 +632,7 @@ fn two_recorders_cannot_write_one_file() {
         .taut(&["record", "--", "./robot", "10"])
         .assert()
         .code(125)
-        .stderr(predicate::str::contains("taut-run.mcap: another recorder writes it; name another file with -o"));
+        .stderr(predicate::str::contains("taut-run.mcap: another command writes it; name another file with -o"));
     // SAFETY: our own child.
     unsafe { libc::kill(first.id() as i32, libc::SIGINT) };
     first.wait_with_output().unwrap();

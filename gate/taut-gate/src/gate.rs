@@ -307,7 +307,9 @@ fn outcome(
     let failed = failures.is_worse.then_some(Verdict::Worse);
     let verdict = match Verdict::gravest(left) {
         // What got worse together with the machine is not held against the program, and is no sign that nothing changed.
-        Some(Verdict::NoRelevantDifference | Verdict::Better) if ballots.iter().chain(&startup).any(|one| one.excused) => {
+        Some(Verdict::NoRelevantDifference | Verdict::Better)
+            if ballots.iter().chain(&startup).any(|one| one.excused) =>
+        {
             Verdict::NotEnoughEvidence { more_pairs: None }
         }
         Some(verdict) => verdict,

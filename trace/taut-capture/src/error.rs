@@ -88,12 +88,6 @@ pub enum Error {
         /// The recorder.
         pid: i32,
     },
-    /// A file that another recorder writes.
-    #[error("{path}: another recorder writes it; name another file with -o")]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
     /// A forced tier or kernel source.
     #[error(transparent)]
     Kernel(#[from] crate::kernel::Error),

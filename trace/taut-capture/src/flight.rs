@@ -20,14 +20,13 @@ use std::{
 
 use rustix::fs::{FallocateFlags, fallocate};
 use taut_recording::{
-    Compression, Ending, Frame, Info, Kind, Lost, Name, ObjectKind, Record, RosObjectKind, StampBatch, Writer,
+    Compression, Ending, Frame, Info, Kind, Lost, Name, ObjectKind, Output, Record, RosObjectKind, StampBatch, Writer,
 };
 
 use crate::{
     Error,
     give_way::{give_way, pause_if_due},
     listing::Uncounted,
-    output::Output,
     proc,
     profile::{Place, named},
     rings::lock_names,
@@ -422,12 +421,12 @@ fn numbered(name: &Path) -> Result<(PathBuf, Output), Error> {
         }
         match Output::open(&path) {
             // Another save was faster.
-            Err(Error::Busy { .. }) => {}
+            Err(taut_recording::Error::Busy { .. }) => {}
             Ok(_) if fs::symlink_metadata(&path).is_ok() => {}
             opened => return Ok((path, opened?)),
         }
     }
-    Err(Error::Busy { path: name.to_owned() })
+    Err(taut_recording::Error::Busy { path: name.to_owned() }.into())
 }
 
 fn seconds(time: Duration) -> String {

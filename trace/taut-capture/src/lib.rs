@@ -12,7 +12,6 @@ mod info;
 pub mod kernel;
 mod listing;
 mod objects;
-mod output;
 mod owner;
 mod pace;
 mod plain;

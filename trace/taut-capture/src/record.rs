@@ -18,7 +18,7 @@ use rustix::{
 };
 use taut_clock::{ClockPair, Counter, monotonic_ns};
 use taut_recording::{
-    Compression, Ending, Info, Kind, Lost, LostWhat, Name, Record, RosEvent, Tier, Writer, failure, printable,
+    Compression, Ending, Info, Kind, Lost, LostWhat, Name, Output, Record, RosEvent, Tier, Writer, failure, printable,
 };
 
 use crate::{
@@ -29,7 +29,6 @@ use crate::{
     kernel::{self, Arrivals, Depth, Source, Wanted},
     listing::Uncounted,
     objects::Objects,
-    output::Output,
     pace::{Pace, Pacer},
     proc,
     profile::{Profiler, Profiling},
@@ -847,7 +846,7 @@ impl Recording {
     /// it loses. Only root's processes may do so. One that is not told of the session stamps nothing.
     fn look_who_may_enter(&mut self, pids: &[i32]) {
         let (Some(session), Some(path)) = (&self.session, &self.started.session) else { return };
-        if self.told.contains("stranger") || !rustix::process::geteuid().is_root() {
+        if self.told.contains("another user") || !rustix::process::geteuid().is_root() {
             return;
         }
         let Ok(directory) = std::fs::metadata(path) else { return };
@@ -878,7 +877,7 @@ impl Recording {
             proc::line(format!("/proc/{pid}/comm")),
             path.display()
         );
-        self.told.insert("stranger");
+        self.told.insert("another user");
         self.lose(Uncounted { what: LostWhat::Stamps, place: format!("process {pid}"), why });
     }
 

@@ -60,7 +60,8 @@ fn delays(chain: &Chain) -> Table {
     }
     if table.without_missing() {
         table.caption =
-            "A quantile that is not here needs more messages: ten bursts (late messages in a row) must lie beyond it".into();
+            "A quantile that is not here needs more messages: ten bursts (late messages in a row) must lie beyond it"
+                .into();
     }
     table
 }
