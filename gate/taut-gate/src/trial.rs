@@ -321,7 +321,7 @@ impl Trial {
                 .iter()
                 .filter_map(|limit| Some((limit.clone(), beyond(chain, sides, limit)?)))
                 .collect(),
-            void: run.void.clone().filter(|void| *void != Void::Unfinished),
+            void: void(analysis, run.beside.as_ref(), wanted),
             plot_total: Plot::of(&total),
             plot_own: Plot::of(&own),
             ..run
@@ -332,20 +332,25 @@ impl Trial {
     pub fn without(name: &str, analysis: &Analysis, wanted: &TrialOptions) -> Trial {
         let info = &analysis.info;
         let beside = probe_chain(analysis).map(|probe| beside(probe, analysis.totals.duration_s));
+        let is_stopped = analysis.ending.as_ref().map(|ending| is_stopped(&ending.reason));
+        // No stall makes a program end by itself before its work is done.
+        let how = || "it ended by itself, and none of its messages had gone all the way".to_owned();
+        let unfinished = match is_stopped {
+            Some(false) => Void::Failed { failure: Failure { how: how(), said: Vec::new() } },
+            _ => Void::Unfinished,
+        };
         Trial {
             name: name.to_owned(),
             revision: info.git_revision.clone(),
             host: Host { name: info.host.clone(), kernel: info.kernel.clone(), cpu: info.cpu.clone(), cpus: info.cpus },
             started_unix_s: info.start_realtime_ns as f64 / 1e9,
             duration_s: analysis.totals.duration_s,
-            is_stopped: analysis.ending.as_ref().map(|ending| is_stopped(&ending.reason)),
-            is_killed: analysis
-                .ending
-                .as_ref()
-                .is_some_and(|ending| is_stopped(&ending.reason) && ending.exit_code == Some(128 + SIGKILL)),
+            is_stopped,
+            is_killed: is_stopped == Some(true)
+                && analysis.ending.as_ref().is_some_and(|ending| ending.exit_code == Some(128 + SIGKILL)),
             tier: info.tier.word().to_owned(),
             chain: wanted.chain.clone().unwrap_or_default(),
-            void: void(analysis, beside.as_ref(), wanted).or(Some(Void::Unfinished)),
+            void: void(analysis, beside.as_ref(), wanted).or(Some(unfinished)),
             beside,
             ..Trial::default()
         }

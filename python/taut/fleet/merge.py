@@ -93,7 +93,8 @@ def held(file: Path) -> str:
 def whole_or_not_at_all(target: Path) -> Iterator[Path]:
     """Where to write what takes the target's place when all of it is there."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial")
+    # Two merges at once each have their own.
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         yield partial
         os.replace(partial, target)
