@@ -67,7 +67,8 @@ pub(super) fn of(moments: &[u64], armed: &[u64], started: &[u64]) -> Option<Sche
     let kept: Vec<f64> = single.iter().flatten().copied().collect();
     let mean = kept.iter().sum::<f64>() / kept.len().max(1) as f64;
     // Who sleeps for a time starts as late as its next moment will be.
-    let lateness: Vec<f64> = moments.iter().zip(started).map(|(at, start)| start.saturating_sub(*at) as f64).collect();
+    let late = |at: usize| started.get(at).map_or(0.0, |start| start.saturating_sub(moments[at]) as f64);
+    let lateness: Vec<f64> = (0..steps.len()).filter(|at| is_single(&steps[*at])).map(late).collect();
     let is_adjusted = || STEADIER * spread(&kept) <= spread(&lateness);
     let keeps_it = (is_exact || is_locked(&single, mean) || is_adjusted()) && are_chosen(&kept, moments, armed);
     if !keeps_it {
@@ -482,18 +483,23 @@ mod tests {
         let armed: Vec<u64> = std::iter::once(0).chain(armed).take(400).collect();
         let found = of(&moments, &armed, &started).unwrap();
         assert!((1_000_000..1_000_300).contains(&found.period_ns) && found.skipped == 0, "{found:?}");
-        // Sleeps for a time after starts as late.
+        // Sleeps until a time after each start, which is that late, and now and then much later.
         let mut start = 0;
-        let moments: Vec<u64> = noise(400, 20_000)
+        let lates: Vec<u64> = noise(400, 4_000)
             .into_iter()
-            .map(|late| {
-                let at = start + 1_000_000;
-                start = at + late;
-                at
-            })
+            .zip(noise(800, 5).split_off(400))
+            .map(|(late, which)| late + [0, 0, 0, 15_000, 900_000][which as usize])
             .collect();
-        let started: Vec<u64> = moments.iter().zip(noise(400, 20_000)).map(|(at, late)| at + late).collect();
-        let armed: Vec<u64> = std::iter::once(0).chain(started.iter().copied()).take(400).collect();
+        let step = |late: &u64| {
+            let at = start + 1_000_000;
+            start = at + late;
+            at
+        };
+        let moments: Vec<u64> = lates.iter().map(step).collect();
+        let started: Vec<u64> = moments.iter().zip(&lates).map(|(at, late)| at + late).collect();
+        let works = noise(400, 300_000);
+        let armed: Vec<u64> =
+            std::iter::once(0).chain(started.iter().zip(&works).map(|(start, work)| start + work)).take(400).collect();
         assert_eq!(of(&moments, &armed, &started), None);
     }
 
