@@ -189,6 +189,11 @@ impl Timer {
     }
 }
 
+/// Whether the thread waits in an event loop's call for whole milliseconds.
+pub(super) fn are_rounded(worker: &Worker) -> bool {
+    Rounding::of(worker).is_some_and(|rounding| rounding.late > rounding.tolerance)
+}
+
 /// Loops of an event loop's timers; none if these are not all that there is.
 pub(super) fn of(worker: &Worker) -> Vec<Found> {
     let Some(rounding) = Rounding::of(worker) else { return Vec::new() };
