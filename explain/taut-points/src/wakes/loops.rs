@@ -5,10 +5,11 @@ use taut_timelines::Call;
 
 use super::{
     found::Found,
+    run::Run,
     schedule::{self, Part, middle, spread},
     timers,
     waits::Waker,
-    worker::{self, Run, Worker},
+    worker::{self, Worker},
 };
 use crate::route::LoopEvidence;
 

@@ -6,8 +6,9 @@ use taut_timelines::Call;
 
 use super::{
     found::Found,
+    run::Run,
     schedule::{Schedule, middle},
-    worker::{self, Run, Worker},
+    worker::{self, Worker},
 };
 use crate::route::LoopEvidence;
 
