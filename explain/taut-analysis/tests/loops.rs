@@ -817,6 +817,29 @@ fn an_answer_that_a_poll_awaits_ends_no_activation_of_a_loop_that_polls() {
     }
 }
 
+#[test]
+fn waits_of_whole_milliseconds_are_alike_and_are_no_pause_for_that() {
+    // As libevent's: each 20 ms by a clock that stands for 4 ms at a time, so that its waits are for 17 ms mostly, and its thread may start
+    // late.
+    const CALL: (i64, i64, i64) = (libc::SYS_epoll_wait, 5, 0);
+    let mut scene = new();
+    let (mut free, mut due) = (1_100u64, 20_500u64);
+    let coarse = |us: u64| us / 4_000 * 4_000 + 500;
+    for late in server::poisson(300, 1_500.0, 11).windows(2).map(|pair| (pair[1] - pair[0]).min(6_000)) {
+        let asked = free + 1 + due.saturating_sub(coarse(free)).div_ceil(1_000) * 1_000;
+        wait_until(&mut scene, CALL, free, (asked, asked + 5, asked + 8 + late));
+        free = asked + late + 110;
+        due += if coarse(free) >= due { 20_000 } else { 0 };
+    }
+    scene.enter(0, free, CTRL, CALL.0, CALL.1, CALL.2).switch(0, free + 2, CTRL, S, 0);
+    let loops = analyse(&scene).loops;
+    assert!(
+        loops.iter().all(|of| !of.name.contains("sleep")),
+        "{:?}",
+        loops.iter().map(|of| &of.name).collect::<Vec<_>>()
+    );
+}
+
 /// Of a thread that sleeps for 1 ms, asks BRIDGE that often, and waits for each answer for 0.7 ms: names and activations of its loops.
 fn asks(scene: &mut Scene, answers: fn(u64) -> u64, sleep: u64) -> Vec<(String, u64)> {
     let mut at = 100;

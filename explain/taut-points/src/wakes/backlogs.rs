@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use taut_timelines::{Call, Expiry, SystemCall, Timeline, Transfer};
 
 use super::{
+    run::Run,
     waits::{Kernel, Waker},
-    worker::Run,
 };
 
 /// Senders that woke a thread in fewer of its waits than one of so many are no peers of it.

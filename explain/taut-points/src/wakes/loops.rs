@@ -5,10 +5,11 @@ use taut_timelines::Call;
 
 use super::{
     found::Found,
+    run::Run,
     schedule::{self, Part, middle, spread},
     timers,
     waits::Waker,
-    worker::{self, Run, Worker},
+    worker::{self, Worker},
 };
 use crate::route::LoopEvidence;
 
@@ -20,6 +21,8 @@ const MOST_SHARE: f64 = 0.8;
 pub(super) const FEW: usize = 5;
 /// So much of the time that a loop sleeps it sleeps for one length.
 const SAME_SLEEPS: f64 = 0.6;
+/// … and that many of the waits of a thread that waits for whole milliseconds.
+const ALIKE_ROUNDED: f64 = 0.9;
 /// A schedule is all that there is if it leaves out no more than one of so many moments.
 const LEFT_OVER: usize = 10;
 /// What a loop does between its sleeps may be that uneven: nine of ten periods to their median.
@@ -179,6 +182,11 @@ fn asleep(worker: &mut Worker, timed: &[usize]) -> Option<Found> {
     }
     let usual = main_length(lengths)?;
     let is_usual = |at: &usize| length(*at).is_some_and(|length| (length - usual).abs() <= tolerance(usual));
+    // What a thread computes to wait for is alike, too, where it is rounded.
+    let alike = timed.iter().filter(|at| is_usual(at)).count();
+    if timers::are_rounded(worker) && (alike as f64) < ALIKE_ROUNDED * timed.len() as f64 {
+        return None;
+    }
     let steady: Vec<usize> = match Intervals::of(&worker.runs, timed)?.are_steady() {
         // Who sleeps shorter now and then, and starts as steadily, makes up for something.
         true => timed.to_vec(),

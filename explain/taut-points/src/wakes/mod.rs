@@ -11,6 +11,7 @@ mod found;
 mod loops;
 mod names;
 mod pools;
+mod run;
 mod schedule;
 mod timers;
 mod waits;
@@ -27,6 +28,7 @@ use self::{
     chains::{Causes, RunId, Station},
     found::Found,
     pools::{Places, Pool},
+    run::Run,
     waits::Kernel,
     worker::Worker,
 };
@@ -249,11 +251,11 @@ fn station_of(found: &[(usize, Found)], worker: u32, run: u32) -> Station {
 fn as_loop(worker: &Worker, found: &Found, name: String, timelines: &[&Timeline]) -> Loop {
     let runs = || (0..).zip(&found.runs).map(|(at, run)| (at, &worker.runs[*run]));
     let is_guessed = matches!(found.evidence, LoopEvidence::Guessed { .. });
-    let release_ns = |at: usize, run: &worker::Run| match found.releases.get(at) {
+    let release_ns = |at: usize, run: &Run| match found.releases.get(at) {
         Some(release_ns) => Some((*release_ns).min(run.start_ns)),
         None => run.release_ns,
     };
-    let activation = |(at, run): (usize, &worker::Run)| Activation {
+    let activation = |(at, run): (usize, &Run)| Activation {
         release_ns: release_ns(at, run).filter(|_| !is_guessed),
         start_ns: run.start_ns,
         done_ns: run.done_ns,

@@ -8,9 +8,10 @@ use taut_timelines::Call;
 
 use super::{
     found::Found,
+    run::Run,
     schedule, timers,
     waits::{Kernel, Site, Wait},
-    worker::{self, Life, Run, Worker},
+    worker::{self, Life, Worker},
 };
 
 /// A thread is one of them if timers ended so many of its waits there.

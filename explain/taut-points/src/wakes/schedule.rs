@@ -67,7 +67,8 @@ pub(super) fn of(moments: &[u64], armed: &[u64], started: &[u64]) -> Option<Sche
     let kept: Vec<f64> = single.iter().flatten().copied().collect();
     let mean = kept.iter().sum::<f64>() / kept.len().max(1) as f64;
     // Who sleeps for a time starts as late as its next moment will be.
-    let lateness: Vec<f64> = moments.iter().zip(started).map(|(at, start)| start.saturating_sub(*at) as f64).collect();
+    let late = |at: usize| started.get(at).map_or(0.0, |start| start.saturating_sub(moments[at]) as f64);
+    let lateness: Vec<f64> = (0..steps.len()).filter(|at| is_single(&steps[*at])).map(late).collect();
     let is_adjusted = || STEADIER * spread(&kept) <= spread(&lateness);
     let keeps_it = (is_exact || is_locked(&single, mean) || is_adjusted()) && are_chosen(&kept, moments, armed);
     if !keeps_it {
@@ -122,34 +123,63 @@ pub(super) struct Part {
 pub(super) fn modes(moments: &[u64], armed: &[u64]) -> Vec<Part> {
     let steps: Vec<f64> = moments.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
     let is_same = |a: f64, b: f64| (a - b).abs() <= STEADY * a.min(b) && a > 0.0;
-    let mut modes: Vec<(f64, Vec<usize>)> = Vec::new();
+    // By period the places of the first and the last moment of each stretch.
+    let mut stretches: Vec<(f64, Vec<(usize, usize)>)> = Vec::new();
     let mut at = 0;
-    for stretch in steps.chunk_by(|a, b| is_same(*a, *b)) {
-        let (median, mean) = (middle(stretch), stretch.iter().sum::<f64>() / stretch.len() as f64);
-        let exact = stretch.iter().filter(|step| (**step - median).abs() <= EXACT_NS).count();
-        let is_exact = stretch.len() >= LEAST && exact as f64 >= STEADY_SHARE * stretch.len() as f64;
-        let single: Vec<Option<f64>> = stretch.iter().copied().map(Some).collect();
-        let armed = armed.get(at..=at + stretch.len()).unwrap_or_default();
-        if (is_exact || is_locked(&single, mean)) && are_chosen(stretch, &moments[at..], armed) {
-            let period = if is_exact { median } else { mean };
-            let place = modes.iter().position(|(known, _)| is_same(*known, period)).unwrap_or(modes.len());
-            if place == modes.len() {
-                modes.push((period, Vec::new()));
-            }
-            let last = modes[place].1.last().map_or(0, |last| last + 1);
-            modes[place].1.extend((at..=at + stretch.len()).filter(|moment| *moment >= last));
-        }
+    for stretch in steps.chunk_by(|a, b| is_same(*a, *b)).filter(|stretch| !stretch.is_empty()) {
+        let (period, first) = (middle(stretch), at);
         at += stretch.len();
+        if stretch.len() >= LEAST {
+            match stretches.iter_mut().find(|(known, _)| is_same(*known, period)) {
+                Some((_, of_period)) => of_period.push((first, at)),
+                None => stretches.push((period, vec![(first, at)])),
+            }
+        }
     }
-    let in_modes: usize = modes.iter().map(|(_, moments)| moments.len()).sum();
-    if modes.len() < 2 || LEFT_OVER * in_modes < (LEFT_OVER - 1) * moments.len() {
-        return Vec::new();
-    }
-    let part = |(period, moments): (f64, Vec<usize>)| Part {
-        schedule: Schedule { period_ns: period.round() as u64, skipped: 0 },
-        moments,
+    let all: Vec<(usize, usize)> = stretches.iter().flat_map(|(_, of_period)| of_period.iter().copied()).collect();
+    let modes: Vec<Part> =
+        stretches.iter().filter_map(|(_, of_period)| mode(moments, armed, &steps, of_period, &all)).collect();
+    let in_modes: usize = modes.iter().map(|mode| mode.moments.len()).sum();
+    let are_all = LEFT_OVER * in_modes >= (LEFT_OVER - 1) * moments.len();
+    if modes.len() > 1 && are_all { modes } else { Vec::new() }
+}
+
+/// The schedule that is kept in these of all stretches, if it is one, and not sleeps for a time.
+fn mode(
+    moments: &[u64],
+    armed: &[u64],
+    steps: &[f64],
+    stretches: &[(usize, usize)],
+    all: &[(usize, usize)],
+) -> Option<Part> {
+    let kept: Vec<f64> = stretches.iter().flat_map(|(from, to)| &steps[*from..*to]).copied().collect();
+    let apart: Vec<Option<f64>> =
+        stretches.iter().flat_map(|(from, to)| steps[*from..*to].iter().copied().map(Some).chain([None])).collect();
+    let (median, mean) = (middle(&kept), kept.iter().sum::<f64>() / kept.len() as f64);
+    let exact = kept.iter().filter(|step| (**step - median).abs() <= EXACT_NS).count();
+    let is_exact = exact as f64 >= STEADY_SHARE * kept.len() as f64;
+    let its = |of: &[u64]| -> Vec<u64> {
+        stretches.iter().flat_map(|(from, to)| of.get(*from..=*to).unwrap_or_default()).copied().collect()
     };
-    modes.into_iter().map(part).collect()
+    if !(is_exact || is_locked(&apart, mean)) || !are_chosen(&kept, &its(moments), &its(armed)) {
+        return None;
+    }
+    let period = if is_exact { median } else { mean };
+    let (mut part, mut last) =
+        (Part { schedule: Schedule { period_ns: period.round() as u64, skipped: 0 }, moments: Vec::new() }, None);
+    for (from, to) in stretches {
+        // Where a moment was late, or left out, the same schedule goes on, unless another one was kept in between.
+        let is_other = |last: usize| all.iter().any(|(other, _)| (last..*from).contains(other));
+        let goes_on = last.filter(|last| !is_other(*last));
+        if let Some(last) = goes_on {
+            let gap = (moments[*from] - moments[last]) as f64 / period;
+            part.schedule.skipped += (gap.round() as u64).saturating_sub((from - last) as u64);
+        }
+        let first = goes_on.map_or(*from, |last| last + 1);
+        part.moments.extend(first.max(last.map_or(0, |last| last + 1))..=*to);
+        last = Some(*to);
+    }
+    Some(part)
 }
 
 /// Schedules that ascending moments keep all at once. None or several. A moment may be of two.
@@ -422,6 +452,19 @@ mod tests {
         let [first, second] = &found[..] else { panic!("{found:?}") };
         assert!(first.schedule.period_ns.abs_diff(2_000_000) < 100 && first.moments.len() == 100, "{first:?}");
         assert!(second.schedule.period_ns.abs_diff(5_000_000) < 100 && second.moments.len() >= 80, "{second:?}");
+        // Each fortieth sleep is computed 0.3 ms late, or left out.
+        let late = |at: usize| if at % 80 == 30 { 300_000 } else { 0 };
+        let is_there = |at: &usize| at % 80 != 50;
+        let some = |of: &[u64]| (0..of.len()).filter(is_there).map(|at| of[at] + late(at)).collect::<Vec<u64>>();
+        let due = (0..400).map(|k| k * 2_000_000).chain((1..=400).map(|k| 798_000_000 + k * 5_000_000));
+        let moments: Vec<u64> = due.zip(noise(800, 1_000)).map(|(due, noise)| 1_000 + due + noise).collect();
+        let armed: Vec<u64> =
+            moments.iter().zip(noise(800, 70_000)).map(|(at, work)| at.saturating_sub(1_500_000) + work).collect();
+        let found = modes(&some(&moments), &some(&armed));
+        let [first, second] = &found[..] else { panic!("{found:?}") };
+        assert!(first.schedule.period_ns.abs_diff(2_000_000) < 1_000 && first.schedule.skipped == 5, "{first:?}");
+        assert!(second.schedule.period_ns.abs_diff(5_000_000) < 1_000 && second.schedule.skipped == 5, "{second:?}");
+        assert!(first.moments.len() + second.moments.len() >= 788, "{found:?}");
     }
 
     #[test]
@@ -440,18 +483,23 @@ mod tests {
         let armed: Vec<u64> = std::iter::once(0).chain(armed).take(400).collect();
         let found = of(&moments, &armed, &started).unwrap();
         assert!((1_000_000..1_000_300).contains(&found.period_ns) && found.skipped == 0, "{found:?}");
-        // Sleeps for a time after starts as late.
+        // Sleeps until a time after each start, which is that late, and now and then much later.
         let mut start = 0;
-        let moments: Vec<u64> = noise(400, 20_000)
+        let lates: Vec<u64> = noise(400, 4_000)
             .into_iter()
-            .map(|late| {
-                let at = start + 1_000_000;
-                start = at + late;
-                at
-            })
+            .zip(noise(800, 5).split_off(400))
+            .map(|(late, which)| late + [0, 0, 0, 15_000, 900_000][which as usize])
             .collect();
-        let started: Vec<u64> = moments.iter().zip(noise(400, 20_000)).map(|(at, late)| at + late).collect();
-        let armed: Vec<u64> = std::iter::once(0).chain(started.iter().copied()).take(400).collect();
+        let step = |late: &u64| {
+            let at = start + 1_000_000;
+            start = at + late;
+            at
+        };
+        let moments: Vec<u64> = lates.iter().map(step).collect();
+        let started: Vec<u64> = moments.iter().zip(&lates).map(|(at, late)| at + late).collect();
+        let works = noise(400, 300_000);
+        let armed: Vec<u64> =
+            std::iter::once(0).chain(started.iter().zip(&works).map(|(start, work)| start + work)).take(400).collect();
         assert_eq!(of(&moments, &armed, &started), None);
     }
 

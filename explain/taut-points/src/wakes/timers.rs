@@ -6,8 +6,9 @@ use taut_timelines::Call;
 
 use super::{
     found::Found,
+    run::Run,
     schedule::{Schedule, middle},
-    worker::{self, Run, Worker},
+    worker::{self, Worker},
 };
 use crate::route::LoopEvidence;
 
@@ -21,6 +22,8 @@ const KEPT_OF_SCHEDULE: f64 = 0.8;
 /// is rounded by, any time does. Of 57 recordings of programs that say their times the right ones had 0.84 and more, and the wrong ones 0.68,
 /// 0.70 and (libuv, 40 ms for 33) 0.85.
 const KEPT_BEYOND_CHANCE: f64 = 0.8;
+/// The time after each activation is known to within this share of it: a thread that is busy for long may have set its timer at any moment.
+const WIDEST: f64 = 0.8;
 /// A schedule is kept for at least this share of the time from its first activation on.
 const LASTS: f64 = 0.5;
 /// How many standard deviations that is above what moments without a timer would do.
@@ -185,6 +188,11 @@ impl Timer {
     fn score(&self) -> i64 {
         self.runs.len() as i64 - MISSED_WEIGH * self.missed as i64
     }
+}
+
+/// Whether the thread waits in an event loop's call for whole milliseconds.
+pub(super) fn are_rounded(worker: &Worker) -> bool {
+    Rounding::of(worker).is_some_and(|rounding| rounding.late > rounding.tolerance)
 }
 
 /// Loops of an event loop's timers; none if these are not all that there is.
@@ -625,8 +633,11 @@ impl EventLoop {
         let (first, last) = (start(timer.runs.first()), start(timer.runs.last()));
         // What fits for a while is chance.
         let lasts = timer.again == Again::Served || last - first >= LASTS * (span - first);
+        // Of a time that may be nearly any there is none.
+        let is_known = timer.again == Again::Schedule || timer.looked <= WIDEST * timer.every * all;
         timer.runs.len() >= LEAST
             && lasts
+            && is_known
             && new as f64 >= own * kept
             && kept >= least * all
             && chance < 1.0
@@ -979,6 +990,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_thread_that_is_busy_for_as_long_as_it_pauses_shows_no_pause() {
+        // Waits of 2 to 12 ms, and 5 to 11 ms of waiting for the GIL after each.
+        let mut random = Random(2_468);
+        let mut at = 0.0;
+        let run = |_| {
+            let expiry = at + (2.0 + 10.0 * random.next()).ceil() * MS;
+            let start = expiry + 0.1 * MS;
+            at = start + (5.0 + 6.0 * random.next()) * MS;
+            Served { start, done: at, expiry: Some(expiry) }
+        };
+        let timers = EventLoop::of((0..400).map(run).collect(), WHOLE_MS).timers();
+        assert!(timers.is_empty(), "{:?}", timers.iter().map(|of| (of.again, of.every)).collect::<Vec<_>>());
     }
 
     #[test]
