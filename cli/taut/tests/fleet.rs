@@ -113,7 +113,7 @@ fn a_merged_fleet_takes_no_runs() {
             predicate::str::contains(format!("{name}: is of a merged fleet, where runs would count twice"))
                 .and(predicate::function(|e: &str| e.lines().count() == 1)),
         );
-        assert_eq!(folder.files(), [name.clone()]);
+        assert_eq!(folder.files(), std::slice::from_ref(&name));
         std::fs::remove_file(folder.path(&name)).unwrap();
     }
     folder.taut(&ADD).success();

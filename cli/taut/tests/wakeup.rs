@@ -54,12 +54,13 @@ fn every_cycle_is_in_one_series_and_the_log_has_every_wake() {
 #[test]
 fn logs_of_hdrhistograms_own_writers_are_read_as_import_reads_them() {
     let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../trace/taut-import/tests/data/hdrhistogram");
-    // Totals and maxima of the first three are published: see trace/taut-import/tests/hdrhistogram.rs. The doubles' maximum is 48919.99….
+    // Totals and maxima of the first three are published: see trace/taut-import/tests/hdrhistogram.rs. The doubles' maximum is 48919.99…; as
+    // integers they fall into buckets anew, to 0.1 %.
     for (name, tags, wakeups, max_ns) in [
         ("jHiccup-2.0.1.logV0.hlog", 1, 61_256, 1_569_718_271),
         ("jHiccup-2.0.6.logV1.hlog", 1, 65_964, 1_888_485_375),
         ("jHiccup-2.0.7S.logV2.hlog", 1, 48_761, 1_796_210_687),
-        ("doubles.hlog", 3, 36_000, 48_919),
+        ("doubles.hlog", 3, 36_000, 48_917),
     ] {
         let read = json(&logs, &format!("wakeup --read {name}"));
         let variant = &read["variants"][0];

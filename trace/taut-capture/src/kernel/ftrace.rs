@@ -238,7 +238,11 @@ impl Source for Ftrace {
             ring.map(|ring| instance.rings.push(ring)).is_ok()
         };
         // Each of them, also where another one has failed.
-        self.instances.iter_mut().map(take).fold(true, |all, is_taken| all && is_taken)
+        let mut is_taken = true;
+        for instance in &mut self.instances {
+            is_taken &= take(instance);
+        }
+        is_taken
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(KernelBatch)) -> io::Result<()> {

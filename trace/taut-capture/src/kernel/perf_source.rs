@@ -127,7 +127,10 @@ impl Cpus {
     pub fn stop(&mut self, on_record: impl FnMut(&mut Cpu, &Record<'_>)) -> (u64, io::Result<()>) {
         let events = self.0.iter().flat_map(|cpu| &cpu.events);
         // Each of them, also where another one fails.
-        let stopped = events.map(perf_ring::disable).fold(Ok(()), |all: io::Result<()>, one| all.and(one));
+        let mut stopped = Ok(());
+        for event in events {
+            stopped = stopped.and(perf_ring::disable(event));
+        }
         // What the rings say of losses comes before the exact number, which holds it.
         let bytes = self.read(on_record);
         for cpu in &mut self.0 {

@@ -169,7 +169,7 @@ pub fn is_without(error: &anyhow::Error) -> bool {
 /// Whether a run has stamps, and no message that went all the way of any chain: it may have been too short.
 pub fn is_too_short(error: &anyhow::Error) -> bool {
     let is_cut = |without: &WithoutChain| without.trials.iter().all(|trial| trial.is_stopped == Some(true));
-    error.downcast_ref().is_some_and(|without| without.is_empty && is_cut(without))
+    error.downcast_ref().is_some_and(|without: &WithoutChain| without.is_empty && is_cut(without))
 }
 
 /// Whether a run has stamps, and not the chain.
