@@ -20,6 +20,8 @@ use taut_report::words;
 pub struct Live {
     bar: ProgressBar,
     quiet: bool,
+    /// The bar is not asked for it later: what writes holds its lock, for as long as the terminal takes nothing.
+    is_hidden: bool,
     /// `None` where no thread can be started: then who has something to say writes it.
     writer: OnceCell<Option<Writer>>,
 }
@@ -42,7 +44,8 @@ impl Live {
         let bar =
             if quiet || !std::io::stderr().is_terminal() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
-        Live { bar, quiet, writer: OnceCell::new() }
+        let is_hidden = bar.is_hidden();
+        Live { bar, quiet, is_hidden, writer: OnceCell::new() }
     }
 
     pub fn started(&self, started: &Started) {
@@ -67,7 +70,7 @@ impl Live {
     }
 
     pub fn show(&self, progress: &Progress) {
-        if self.bar.is_hidden() || self.writer().is_some_and(|writer| writer.is_behind.swap(true, Relaxed)) {
+        if self.is_hidden || self.writer().is_some_and(|writer| writer.is_behind.swap(true, Relaxed)) {
             return;
         }
         let lost =
