@@ -134,7 +134,7 @@ fn void_trials_are_replaced_counted_and_too_many_end_it() {
             n += 1;
             if n % one_in == 0 {
                 // Of either side, in turn.
-                let trial = if (n / one_in) % 2 == 0 { &mut pair.0 } else { &mut pair.1 };
+                let trial = if (n / one_in).is_multiple_of(2) { &mut pair.0 } else { &mut pair.1 };
                 trial.void = Some(Void::Stalled { stalled: 0.5 });
             }
             Ok(Some(pair))
@@ -151,7 +151,7 @@ fn void_trials_are_replaced_counted_and_too_many_end_it() {
 #[test]
 fn a_machine_that_stalls_under_the_candidate_alone_does_not_let_it_pass() {
     let stalled = |n: usize, trial: &mut Trial| {
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             trial.void = Some(Void::Stalled { stalled: 0.5 });
         }
     };
