@@ -214,7 +214,7 @@ mod tests {
         let lost = Uncounted { what: LostWhat::RosEvents, place: "1-0".to_owned(), why: "it was cut".to_owned() };
         assert_eq!(files.take_lost(), [lost]);
         assert_eq!(files.missing().len(), 2);
-        assert_eq!(files.look().unwrap().paths, [other.clone()]);
+        assert_eq!(files.look().unwrap().paths, std::slice::from_ref(&other));
         files.take_up(other.clone(), Shared::open(&other).map(Plain)).unwrap();
         assert_eq!((files.unread(), files.known()), (vec![], [2, 1]));
     }
