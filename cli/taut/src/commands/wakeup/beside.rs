@@ -27,13 +27,14 @@ pub fn words(command: &[OsString]) -> Result<Vec<OsString>> {
 
 /// Starts a probe as a child, then becomes the command: the recorded tree has both, and the command's end ends both.
 /// Without a command it is the probe.
-pub fn run(command: &[OsString]) -> Result<Done> {
-    let Some((program, arguments)) = command.split_first() else { return probe() };
+pub fn run(of: Option<i32>, command: &[OsString]) -> Result<Done> {
+    let Some((program, arguments)) = command.split_first() else { return probe(of) };
     let quiet = || Stdio::null();
     let this = std::env::current_exe().context("this program")?;
     // Not waited for: it dies with the process that this one becomes.
-    let started = Command::new(this).args(["wakeup", "beside"]).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
-    if let Err(error) = started {
+    let mut probe = Command::new(this);
+    probe.args(["wakeup", "beside", "--of", &std::process::id().to_string()]);
+    if let Err(error) = probe.stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn() {
         say!("taut: warning: no probe beside the program: {error}");
     }
     let source = Command::new(program).args(arguments).exec();
@@ -45,8 +46,12 @@ pub fn run(command: &[OsString]) -> Result<Done> {
 }
 
 /// Probes all CPUs: real-time where this user may, so that the program's own threads are not what makes it late.
-fn probe() -> Result<Done> {
+fn probe(of: Option<i32>) -> Result<Done> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).context("prctl")?;
+    // A command that has ended by now, as `false` has, sends no signal any more.
+    if of.is_some_and(|pid| rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get()) != Some(pid)) {
+        return Ok(Done::Fine);
+    }
     let stop = stop::on(&[SIGINT, SIGTERM])?;
     let plan = |policy| Plan {
         variants: vec![(String::new(), Settings { cpus: allowed_cpus(), policy, ..Settings::default() })],

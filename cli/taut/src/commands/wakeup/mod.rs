@@ -128,6 +128,9 @@ enum Worker {
     /// Runs a command with a probe beside it; without one it is the probe.
     #[command(name = "beside", hide = true)]
     Beside {
+        /// The process that the probe ends with.
+        #[arg(long)]
+        of: Option<i32>,
         /// The command.
         #[arg(last = true)]
         command: Vec<OsString>,
@@ -137,7 +140,7 @@ enum Worker {
 impl Args {
     /// Whether the exit code is that of a command.
     pub fn becomes_a_command(&self) -> bool {
-        matches!(&self.worker, Some(Worker::Beside { command }) if !command.is_empty())
+        matches!(&self.worker, Some(Worker::Beside { command, .. }) if !command.is_empty())
     }
 }
 
@@ -149,7 +152,7 @@ pub fn run(args: &Args) -> Result<Done> {
             work.go(*workers).context("load")?;
             return Ok(Done::Fine);
         }
-        Some(Worker::Beside { command }) => return beside::run(command),
+        Some(Worker::Beside { of, command }) => return beside::run(*of, command),
         None => {}
     }
     args.format.check_place(args.output.as_deref(), "-o wakeup.html")?;
