@@ -320,6 +320,39 @@ fn a_thread_that_is_woken_at_random_is_no_loop() {
     assert!(thread.wakes > 250);
 }
 
+/// As in `seq 1 2000000 | sort -R | awk …`: `sort` reads for long, and then writes all it has, at an even pace.
+#[test]
+fn what_reads_a_stream_of_another_thread_is_no_loop_however_even_the_stream_is() {
+    let read_from = |begin: u64| {
+        let mut scene = new();
+        scene.enter(1, 50, BRIDGE, libc::SYS_read, 5, 0).switch(1, 51, BRIDGE, S, 0);
+        for k in 12..=72 {
+            let at = begin - 7_000 + k * k;
+            scene.enter(0, at, CTRL, libc::SYS_read, 3, 0).switch(0, at + 1, CTRL, S, 0);
+            let woken = at + 10;
+            scene.wake(0, woken, 0, IRQ, CTRL).switch(0, woken + 2, 0, R, CTRL).exit(
+                0,
+                woken + 3,
+                CTRL,
+                libc::SYS_read,
+            );
+        }
+        for k in 1..=200u64 {
+            let at = begin + k * 150;
+            scene.enter(0, at - 1, CTRL, libc::SYS_write, 4, 0).wake(0, at, CTRL, 0, BRIDGE);
+            scene.exit(0, at + 1, CTRL, libc::SYS_write);
+            scene.switch(1, at + 5, 0, R, BRIDGE).exit(1, at + 6, BRIDGE, libc::SYS_read);
+            scene.enter(1, at + 50, BRIDGE, libc::SYS_read, 5, 0).switch(1, at + 51, BRIDGE, S, 0);
+        }
+        let end = begin + 201 * 150;
+        scene.enter(0, end, CTRL, libc::SYS_read, 3, 0).switch(0, end + 1, CTRL, S, 0);
+        analyse(&scene).loops.iter().map(|of| (of.thread.clone(), of.activations)).collect::<Vec<_>>()
+    };
+    assert_eq!(read_from(400_000), []);
+    // A robot's part that never waits, and gives off all the time, drives a loop.
+    assert_eq!(read_from(8_000), [("bridge/20".to_owned(), 200)]);
+}
+
 #[test]
 fn steady_wakes_of_which_nothing_is_known_are_a_guess() {
     let mut scene = new();

@@ -220,7 +220,11 @@ fn all_loops(
     let by_timer =
         |at: usize| found.iter().filter(|(of, _)| *of == at).map(|(_, found)| found.runs.len()).sum::<usize>();
     let is_no_loop = |worker: &Worker| worker.backs_off || is_of_pool(worker);
-    let is_others = |at: usize| by_timer(at) < workers[at].runs.len() / loops::FEW && !is_no_loop(&workers[at]);
+    let is_others = |at: usize| {
+        by_timer(at) < workers[at].runs.len() / loops::FEW
+            && !is_no_loop(&workers[at])
+            && !is_stream(workers, at, causes)
+    };
     let others: Vec<usize> = (0..workers.len()).filter(|at| is_others(*at)).collect();
     for at in others {
         let worker = &workers[at];
@@ -229,6 +233,19 @@ fn all_loops(
     }
     found.sort_by_key(|(worker, _)| *worker);
     found
+}
+
+/// Whether a thread takes what another one gives off in one go, as a reader in a shell's pipeline what `sort` writes: most of its activations
+/// follow from one activation, in less than half of the time that it waited for work. Those may be as even as a loop's.
+fn is_stream(workers: &[Worker], at: usize, causes: &Causes) -> bool {
+    let runs = &workers[at].runs;
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return false };
+    let mut of_one: HashMap<(u32, u32), usize> = HashMap::default();
+    (0..runs.len())
+        .filter_map(|run| causes.cause((at as u32, run as u32)))
+        .for_each(|cause| *of_one.entry(cause).or_default() += 1);
+    let most = of_one.into_values().max().unwrap_or(0);
+    2 * most > runs.len() && 2 * (last.start_ns - first.start_ns) < last.done_ns.saturating_sub(first.from_ns)
 }
 
 /// Where a root's run stands.
