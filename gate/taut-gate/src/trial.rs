@@ -333,10 +333,12 @@ impl Trial {
         let info = &analysis.info;
         let beside = probe_chain(analysis).map(|probe| beside(probe, analysis.totals.duration_s));
         let is_stopped = analysis.ending.as_ref().map(|ending| is_stopped(&ending.reason));
-        // No stall makes a program end by itself before its work is done.
-        let how = || "it ended by itself, and none of its messages had gone all the way".to_owned();
         let unfinished = match is_stopped {
-            Some(false) => Void::Failed { failure: Failure { how: how(), said: Vec::new() } },
+            // No stall makes a program end by itself before its work is done.
+            Some(false) => {
+                let how = "it ended by itself, and none of its messages had gone all the way".to_owned();
+                Void::Failed { failure: Failure { how, said: Vec::new() } }
+            }
             _ => Void::Unfinished,
         };
         Trial {

@@ -240,12 +240,14 @@ fn all_loops(
 fn is_stream(workers: &[Worker], at: usize, causes: &Causes) -> bool {
     let runs = &workers[at].runs;
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return false };
+    if 2 * (last.start_ns - first.start_ns) >= last.done_ns.saturating_sub(first.from_ns) {
+        return false;
+    }
     let mut of_one: HashMap<(u32, u32), usize> = HashMap::default();
     (0..runs.len())
         .filter_map(|run| causes.cause((at as u32, run as u32)))
         .for_each(|cause| *of_one.entry(cause).or_default() += 1);
-    let most = of_one.into_values().max().unwrap_or(0);
-    2 * most > runs.len() && 2 * (last.start_ns - first.start_ns) < last.done_ns.saturating_sub(first.from_ns)
+    of_one.into_values().any(|activations| 2 * activations > runs.len())
 }
 
 /// Where a root's run stands.
