@@ -298,15 +298,18 @@ fn is_locked(steps: &[Option<f64>], mean: f64) -> bool {
 /// Three of four values are within this of the median.
 pub(super) fn spread(values: &[f64]) -> f64 {
     let median = middle(values);
-    let mut distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
-    distances.sort_by(f64::total_cmp);
-    distances.get(distances.len() * 3 / 4).copied().unwrap_or(0.0)
+    quantile(&values.iter().map(|value| (value - median).abs()).collect::<Vec<f64>>(), 0.75)
 }
 
 pub(super) fn middle(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// 0 of none.
+pub(super) fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    sorted.get((sorted.len() as f64 * q) as usize).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]

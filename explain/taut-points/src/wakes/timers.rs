@@ -7,7 +7,7 @@ use taut_timelines::Call;
 use super::{
     found::Found,
     run::Run,
-    schedule::{Schedule, middle},
+    schedule::{Schedule, middle, quantile},
     worker::{self, Worker},
 };
 use crate::route::LoopEvidence;
@@ -28,10 +28,9 @@ const WIDEST: f64 = 0.8;
 const LASTS: f64 = 0.5;
 /// How many standard deviations that is above what moments without a timer would do.
 const SIGNIFICANT: f64 = 6.0;
-/// At least this share of a timer's activations is no other timer's. Schedules may meet in each second moment, and what meets another
-/// one more often may be a part of it; those that drift meet by chance.
-const OWN_OF_SCHEDULE: f64 = 0.45;
-const OWN: f64 = 0.6;
+/// At least this share of a timer's activations is no other timer's. Two may meet in each second moment: schedules whose periods make it so,
+/// and pauses that were set by one activation, since their waits are rounded. What meets another one more often may be a part of it.
+const OWN: f64 = 0.45;
 /// At least this share of the thread's waits that ended in time is explained by the timers that are found.
 const EXPLAINED: f64 = 0.7;
 /// At least this share of a thread's waits is for whole milliseconds if it counts in them.
@@ -398,22 +397,24 @@ impl EventLoop {
             let tried: Vec<Timer> = times.filter_map(|every| best(every, self.searched)).collect();
             let most = tried.iter().max_by_key(|timer| timer.score())?;
             let timer = best(most.every, self.runs.len()).filter(|timer| self.holds(timer, is_left))?;
-            // When in the activation it was set is not known.
-            let busy = middle(
-                &timer.runs.iter().map(|run| self.runs[*run].done - self.runs[*run].start).collect::<Vec<f64>>(),
-            );
             let (low, high) = self.pause(&timer.runs);
-            Some(Timer { every: roundest(low - busy, high), ..timer })
+            Some(Timer { every: roundest(low, high), ..timer })
         })
     }
 
-    /// The time between which and which a timer is set that begins these activations, from a start of one on. Most waits are rounded by
-    /// less than a millisecond.
+    /// The time between which and which a timer is set that begins these activations: it may be set at any moment of one. Most waits are
+    /// rounded by less than a millisecond.
     fn pause(&self, runs: &[usize]) -> (f64, f64) {
-        let pause = |pair: &[usize]| Some(self.runs[pair[1]].expiry? - self.runs[pair[0]].start);
-        let usual = middle(&runs.windows(2).filter_map(pause).collect::<Vec<f64>>());
-        let Rounding { late, tolerance, .. } = self.rounding;
-        (usual - late.min(1e6) - tolerance, usual + tolerance)
+        let Rounding { early, late, tolerance } = self.rounding;
+        let late = late.min(1e6);
+        let pairs = || runs.windows(2).filter_map(|pair| Some((self.runs[pair[0]], self.runs[pair[1]].expiry?)));
+        let since_start: Vec<f64> = pairs().map(|(run, expiry)| expiry - run.start).collect();
+        let since_done: Vec<f64> = pairs().map(|(run, expiry)| expiry - run.done).collect();
+        // What nearly all allow for. Of a clock of whole milliseconds waits may be mostly short or mostly long; they are not short on average.
+        let mean = since_start.iter().sum::<f64>() / since_start.len().max(1) as f64;
+        let (low, high) = (quantile(&since_done, 0.9) - late, (quantile(&since_start, 0.1) + early).min(mean));
+        let (low, high) = if low <= high { (low, high) } else { (middle(&since_done) - late, middle(&since_start)) };
+        (low - tolerance, high + tolerance)
     }
 
     /// The activations of a timer that is set again for this time, from this one on.
@@ -609,7 +610,7 @@ impl EventLoop {
         let is_same = 2 * next().filter(kept).count() >= most;
         // What goes on next to where it was drifts.
         let is_far = || by.min(period - by) >= FAR * self.window();
-        let is_other = || most as f64 >= OWN_OF_SCHEDULE * FIRST_PERIODS && is_far();
+        let is_other = || most as f64 >= OWN * FIRST_PERIODS && is_far();
         if !is_same && (was_busy || is_other()) { by } else { 0.0 }
     }
 
@@ -623,9 +624,9 @@ impl EventLoop {
         let kept = timer.runs.len() as f64;
         let all = kept + timer.missed as f64;
         let new = timer.runs.iter().filter(|run| is_left[**run]).count();
-        let (own, least) = match timer.again {
-            Again::Served => (OWN, KEPT),
-            Again::Schedule => (OWN_OF_SCHEDULE, KEPT_OF_SCHEDULE),
+        let least = match timer.again {
+            Again::Served => KEPT,
+            Again::Schedule => KEPT_OF_SCHEDULE,
         };
         let span = self.runs.last().map_or(1.0, |run| run.start.max(1.0));
         let chance = self.timed.len() as f64 / span * timer.looked / all;
@@ -638,7 +639,7 @@ impl EventLoop {
         timer.runs.len() >= LEAST
             && lasts
             && is_known
-            && new as f64 >= own * kept
+            && new as f64 >= OWN * kept
             && kept >= least * all
             && chance < 1.0
             && (timer.again == Again::Schedule || kept - chance * all >= KEPT_BEYOND_CHANCE * (1.0 - chance) * all)
@@ -821,6 +822,49 @@ mod tests {
             let found = event_loop(&two, messages, WHOLE_MS);
             assert_eq!(times(&found), [(Again::Served, 10.0), (Again::Served, 25.0)], "{found:?}");
             assert!(found[0].2 > 350 && found[1].2 > 120, "{found:?}");
+        }
+    }
+
+    /// Pauses of one quiet thread, ms, in waits of whole milliseconds, whose clock may have whole ones, too. It gets the CPU that late, ms,
+    /// and up to as much on top.
+    fn quiet_pauses(pauses: &[f64], late: f64, has_whole_clock: bool, seed: u64) -> Vec<Served> {
+        let clock = |now: f64| if has_whole_clock { (now / MS).floor() * MS } else { now };
+        let (mut random, mut now, mut runs) = (Random(seed), 0f64, Vec::new());
+        let mut due: Vec<f64> = pauses.iter().map(|pause| pause * MS).collect();
+        while now < 4_000.0 * MS {
+            let next = due.iter().copied().fold(f64::INFINITY, f64::min);
+            let expiry = now + ((next - clock(now)) / MS).ceil().max(1.0) * MS;
+            let start = expiry + late * (1.0 + random.next()) * MS;
+            now = start + 0.02 * MS;
+            for (due, pause) in due.iter_mut().zip(pauses).filter(|(due, _)| **due <= clock(start)) {
+                *due = clock(now) + pause * MS;
+                now += 0.01 * MS;
+            }
+            runs.push(Served { start, done: now, expiry: Some(expiry) });
+        }
+        runs
+    }
+
+    #[test]
+    fn pauses_that_are_set_by_one_activation_again_and_again_are_two() {
+        // As of asyncio: five of 10 ms and what they are rounded by are two of 25 ms.
+        for (late, seed) in [(0.04, 7_001), (0.04, 7_002), (0.06, 7_003), (0.1, 7_004)] {
+            let timers = EventLoop::of(quiet_pauses(&[10.0, 25.0], late, false, seed), WHOLE_MS).timers();
+            let found: Vec<(Again, f64)> = timers.iter().map(|of| (of.again, of.every / MS)).collect();
+            assert_eq!(found, [(Again::Served, 10.0), (Again::Served, 25.0)], "{late} {seed}");
+            assert!(timers[1].runs.len() > 145, "{late} {seed}: {}", timers[1].runs.len());
+        }
+    }
+
+    #[test]
+    fn pauses_of_a_clock_of_whole_milliseconds_are_not_taken_for_shorter_ones() {
+        // As of libuv: of 25 ms the waits are for 24.5 or for 25.5.
+        for pauses in [[10.0, 25.0], [9.0, 33.0]] {
+            for (late, seed) in [(0.04, 7_011), (0.06, 7_012), (0.1, 7_013), (0.15, 7_014), (0.15, 7_015)] {
+                let timers = EventLoop::of(quiet_pauses(&pauses, late, true, seed), OF_GO).timers();
+                let found: Vec<(Again, f64)> = timers.iter().map(|of| (of.again, of.every / MS)).collect();
+                assert_eq!(found, pauses.map(|pause| (Again::Served, pause)), "{late} {seed}");
+            }
         }
     }
 
