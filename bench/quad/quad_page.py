@@ -23,8 +23,18 @@ def key(case: dict) -> str:
 
 def is_valid(one: dict) -> bool:
     """Whether the trial's premise was met: the machine ran the simulator, and the robot stood when the failure began."""
+    return not is_delayed(one) and not fell_before(one)
+
+
+def is_delayed(one: dict) -> bool:
+    """Whether the machine delayed the simulator for too long: it says nothing about the robot."""
+    return not one["told"]["valid"]
+
+
+def fell_before(one: dict) -> bool:
+    """Whether the simulator ran, and the robot did not stand when the failure began: it fell by itself."""
     told = one["told"]
-    return told["valid"] and (told["stood"] or told["failure"] == "none")
+    return told["valid"] and not told["stood"] and told["failure"] != "none"
 
 
 def page(trials: list[dict], arguments: list[str], cases: list[dict], beside: str = "") -> str:
@@ -36,8 +46,7 @@ def page(trials: list[dict], arguments: list[str], cases: list[dict], beside: st
 {claims(trials)}
 {made(trials, arguments, cases)}
 
-A trial is invalid, and was repeated, if the robot did not stand when the failure began, or the machine delayed the simulator for more than
-10 % of the run: {sum(not is_valid(one) for one in trials)} of {len(trials)} were.
+{repeated(trials)}
 
 {damping(trials)}
 
@@ -58,9 +67,11 @@ def results(trials: list[dict], arguments: list[str], cases: list[dict], beside:
 ## Every failure
 
 - *Stood*: the robot stood on its feet, and its servos followed, until the failure.
-- *Right*: the servos damped in time, only those timed out that must, and the host's first cause is the injected one. A second host reported the
-  servos' time-outs without clearing them, or with `--clear` stood up again.
+- *Right*: the servos damped in time, and none followed a setpoint again; only those timed out that must, after a killed or stopped host not before
+  100 ms; the host's first cause is the injected one. A second host reported the servos' time-outs without clearing them, or with `--clear`
+  stood up again.
 - *Damped*: when the last servo stopped following its setpoints, on the simulated clock.
+- *Invalid*: the machine delayed the simulator. *Fell before*: the robot did not stand when the failure began, and why.
 - *Clock*: virtual trials run at 1 kHz, standing and trotting; live ones at 400 Hz, trotting{at_once(trials)}.
 
 {failures(trials)}
@@ -73,6 +84,18 @@ clock. {beyond(trials, beside)}
 
 {steady(trials)}
 {recorded([one for one in trials if one["case"]["kind"] == "recorded"])}"""
+
+
+def repeated(trials: list[dict]) -> str:
+    """Invalid trials: the machine's apart from the robot's."""
+    delayed, fell = sum(map(is_delayed, trials)), [one for one in trials if fell_before(one)]
+    return f"""A trial is invalid, and was repeated, if the machine delayed the simulator for more than 10 % of the run ({delayed} of {len(trials)}), or if the
+robot did not stand when the failure began ({of_robots(fell)})."""
+
+
+def of_robots(fell: list[dict]) -> str:
+    """How many, and why."""
+    return f"{len(fell)}: {causes(fell)}" if fell else "0"
 
 
 def made(trials: list[dict], arguments: list[str], cases: list[dict]) -> str:
@@ -196,11 +219,12 @@ def failures(trials: list[dict]) -> str:
                 damped(valid),
                 gentle,
                 causes(valid),
-                str(len(every) - len(valid)),
+                str(sum(map(is_delayed, every))),
+                of_robots([one for one in every if fell_before(one)]),
             ]
         )
-    head = ["", "clock", "stood", "right", "damped ms: median / max", "gentle", "first cause", "invalid"]
-    return table(head, rows, words=(1, 6))
+    head = ["", "clock", "stood", "right", "damped ms: median / max", "gentle", CAUSE, "invalid", "fell before"]
+    return table(head, rows)
 
 
 def causes(trials: list[dict]) -> str:
@@ -235,6 +259,7 @@ def falls(trials: list[dict]) -> str:
                         f"{name}, {gait}",
                         kind,
                         f"{sum(one['told']['stood'] for one in those)} of {len(those)}",
+                        causes(those),
                         pair([impact(one) for one in those], 2),
                         ratio(statistics.median(impact(one) for one in those), speed),
                         pair([peak(one) for one in those], 1),
@@ -246,7 +271,7 @@ def falls(trials: list[dict]) -> str:
                         f"{max(one['energy_rise_j'] for one in fall):.2f}",
                     ]
                 )
-    head = ["", "clock", "stood", "impact m/s", "of a drop", "load", "of a drop", "down after s", "joint rad/s"]
+    head = ["", "clock", "stood", CAUSE, "impact m/s", "of a drop", "load", "of a drop", "down after s", "joint rad/s"]
     head += [f"up m/s: {' / '.join(UPWARD)}", "rise mm", "energy rise J"]
     return f"""Median and worst trial:
 
@@ -257,7 +282,7 @@ def falls(trials: list[dict]) -> str:
 - *Up*: the body's speed upward in the gait's last period before the failure, until all servos damp, and from then on.
 - *Rise*: how far the body ever was above its height when the servos damped.
 
-{table(head, rows, words=(1,))}"""
+{table(head, rows)}"""
 
 
 # The body's speed upward in the gait's last period before the failure, until all servos damp, and from then on.
@@ -280,7 +305,7 @@ def beyond(trials: list[dict], beside: str) -> str:
 
 
 LOADS = ("rate", "load", "at_once")
-STEADY_BRIEFLY = ("", "stood", "cycles skipped", "replies missing", "beyond the wire, p99 µs")
+STEADY_BRIEFLY = ("", "stood", "cause", "cycles skipped", "replies missing", "beyond the wire, p99 µs")
 
 
 def steady(trials: list[dict], columns: tuple[str, ...] = ()) -> str:
@@ -318,7 +343,7 @@ def steady(trials: list[dict], columns: tuple[str, ...] = ()) -> str:
     head += ["replies late, p99 µs", "held up ms", "longest ms", "invalid"]
     kept = [at for at, name in enumerate(head) if not columns or name in columns]
     rows = [[row[at] for at in kept] for row in [head, *rows]]
-    return table(rows[0], rows[1:], words=() if columns else (3,))
+    return table(rows[0], rows[1:])
 
 
 def cycle(one: dict) -> str:
@@ -356,8 +381,13 @@ def ratio(value: float, whole: float) -> str:
     return f"{value / whole:.0%}" if whole else "–"
 
 
-def table(head: list[str], rows: list[list[str]], words: tuple[int, ...] = ()) -> str:
-    marks = ["---" if at == 0 or at in words else "---:" for at in range(len(head))]
+# Columns of words.
+CAUSE = "first cause"
+WORDS = ("clock", CAUSE, "cause", "fell before")
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    marks = ["---" if at == 0 or name in WORDS else "---:" for at, name in enumerate(head)]
     return "".join(f"| {' | '.join(line)} |\n" for line in [head, marks, *rows])
 
 

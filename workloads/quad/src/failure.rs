@@ -66,13 +66,17 @@ pub struct Expected {
     pub causes: Vec<String>,
     /// Servos that may run into their time-out.
     pub time_outs: usize,
+    /// The least time from the last frame to a servo until it is in time-out, ns; `None`: not all frames arrive.
+    pub timed_out_ns: Option<u64>,
 }
 
 const MS: u64 = 1_000_000;
 const HUNG_NS: u64 = 1_000 * MS;
 const STALLED_NS: u64 = 90 * MS;
-/// The servos' own time-out, and until that is seen: a step, and a setpoint of just before the failure.
-const TIMED_OUT_NS: u64 = 102 * MS;
+/// The servos' own time-out: τ.
+const TIME_OUT_NS: u64 = 100 * MS;
+/// And until that is seen: a step, and a setpoint of just before the failure.
+const TIMED_OUT_NS: u64 = TIME_OUT_NS + 2 * MS;
 /// Of a cycle, and of a step of the body.
 const SEEN_NS: u64 = 3 * MS / 2;
 const FLAPPING_NS: u64 = 5 * MS;
@@ -109,6 +113,12 @@ impl Failure {
             Name::HostStalled => vec![(at, HostAct::Stop), (at + STALLED_NS, HostAct::Resume)],
             _ => Vec::new(),
         }
+    }
+
+    /// How long after the failure a host is started again, ns.
+    pub fn restarted_after_ns(&self) -> Option<u64> {
+        let acts = self.host_acts();
+        acts.iter().find(|(_, act)| *act == HostAct::Start).map(|(ns, _)| ns - self.at_ns)
     }
 
     /// The bus whose cable is broken.
@@ -168,7 +178,9 @@ impl Failure {
             Name::BusCut => (Some(TIMED_OUT_NS), words(&on_bus, DegradeCause::NoReply), JOINTS),
             Name::RepliesLost => (within(REPLY_AGE_MAX + 2), words(&on_bus, DegradeCause::NoReply), 0),
         };
-        Expected { damped_ns, causes, time_outs }
+        // Only where each frame that was sent arrives: the last one before a bus is cut may be on its way.
+        let timed_out_ns = matches!(self.name, Name::HostKilled | Name::HostHung).then_some(TIME_OUT_NS);
+        Expected { damped_ns, causes, time_outs, timed_out_ns }
     }
 }
 

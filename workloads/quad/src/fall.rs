@@ -22,6 +22,13 @@ pub struct Fall {
     stands: bool,
     /// Until every servo damps, or is off with a fault of its own, ns.
     pub damped_after_ns: Option<u64>,
+    /// Until a servo that damped, or was off with a fault, first followed a setpoint again, ns.
+    pub followed_again_after_ns: Option<u64>,
+    let_go: [bool; SERVOS],
+    /// When the last frame was sent to each servo, ns of the simulated clock.
+    sent_ns: [Option<u64>; SERVOS],
+    /// The least time from the last frame to a servo until it was in time-out, ns.
+    pub timed_out_after_ns: Option<u64>,
     /// Servos that were in time-out.
     timed_out: [bool; SERVOS],
     /// Until anything but a foot touches the ground, ns, and the body's downward speed then, m/s.
@@ -53,6 +60,10 @@ impl Fall {
             least_height_m: None,
             stands: false,
             damped_after_ns: None,
+            followed_again_after_ns: None,
+            let_go: [false; SERVOS],
+            sent_ns: [None; SERVOS],
+            timed_out_after_ns: None,
             timed_out: [false; SERVOS],
             down_after_ns: None,
             impact_m_s: None,
@@ -71,16 +82,30 @@ impl Fall {
         }
     }
 
+    /// A frame was sent to a servo.
+    pub fn sent(&mut self, servo: usize, now_ns: u64) {
+        if let Some(sent_ns) = self.sent_ns.get_mut(servo) {
+            *sent_ns = Some(now_ns);
+        }
+    }
+
     /// Takes the next step.
     pub fn watch(&mut self, now_ns: u64, felt: &Felt, modes: &[Mode; SERVOS]) {
         let Some(after_ns) = now_ns.checked_sub(self.at_ns) else {
             self.before(now_ns, felt, modes);
             return;
         };
-        for (timed_out, mode) in self.timed_out.iter_mut().zip(modes) {
-            *timed_out |= *mode == Mode::Timeout;
-        }
         let is_down = |mode: &Mode| matches!(mode, Mode::Fault | Mode::Timeout | Mode::ZeroVelocity);
+        for (servo, mode) in modes.iter().enumerate() {
+            if *mode == Mode::Timeout && !std::mem::replace(&mut self.timed_out[servo], true) {
+                let silence_ns = self.sent_ns[servo].map(|sent_ns| now_ns.saturating_sub(sent_ns));
+                self.timed_out_after_ns = self.timed_out_after_ns.into_iter().chain(silence_ns).min();
+            }
+            self.let_go[servo] |= is_down(mode);
+            if *mode == Mode::Position && self.let_go[servo] {
+                self.followed_again_after_ns.get_or_insert(after_ns);
+            }
+        }
         if self.damped_after_ns.is_none() && modes.iter().all(is_down) {
             (self.damped_after_ns, self.damped_m) = (Some(after_ns), felt.height_m);
         }
@@ -131,6 +156,8 @@ impl Fall {
         let seconds = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e9);
         json!({
             "damped_after_s": seconds(self.damped_after_ns),
+            "followed_again_after_s": seconds(self.followed_again_after_ns),
+            "timed_out_after_s": seconds(self.timed_out_after_ns),
             "timed_out_servos": self.timed_out(),
             "down_after_s": seconds(self.down_after_ns),
             "impact_m_s": self.impact_m_s,

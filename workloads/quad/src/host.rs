@@ -401,6 +401,8 @@ mod tests {
         /// Modes of all servos after each cycle.
         modes: Vec<[Mode; SERVOS]>,
         allocations: Vec<u64>,
+        /// Setpoints that were sent before and after the host named a cause.
+        setpoints: [usize; 2],
         /// Where the servos wanted to be after the first cycle in which they followed.
         first_targets: Option<[f64; SERVOS]>,
     }
@@ -413,6 +415,8 @@ mod tests {
             let before = allocations();
             let flow = self.host.control(number, states, commands);
             self.allocations.push(allocations() - before);
+            let setpoints = commands.iter().filter(|command| is_setpoint(&command.frame)).count();
+            self.setpoints[usize::from(self.host.cause().is_some())] += setpoints;
             flow
         }
 
@@ -431,6 +435,11 @@ mod tests {
             }
             self.modes.push(modes);
         }
+    }
+
+    /// A frame begins with its mode: one byte, to register 0.
+    fn is_setpoint(frame: &Frame) -> bool {
+        frame.data.starts_with(&[0x01, 0x00, Mode::Position as u8])
     }
 
     fn motor(world: &mut World, servo: usize) -> &mut Motor {
@@ -456,8 +465,8 @@ mod tests {
         let mut engine = Engine::new(world.wires(), clock, patience).with_inertial(world.clone());
         let host = Host::new(wishes, Arc::default()).unwrap();
         let room = || Vec::with_capacity(4000);
-        let mut rig =
-            Rig { host, world, fail, modes: Vec::with_capacity(2000), allocations: room(), first_targets: None };
+        let modes = Vec::with_capacity(2000);
+        let mut rig = Rig { host, world, fail, modes, allocations: room(), setpoints: [0; 2], first_targets: None };
         let mut states = States::of((0..SERVOS).map(|servo| (bus(servo), id(servo))));
         let mut commands = Vec::with_capacity(SERVOS);
         let schedule = Schedule { period_ns: 1_000_000, cycles: Some(1000) };
@@ -485,12 +494,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_sends_the_others_to_zero_velocity_within_two_cycles() {
+    fn a_fault_sends_the_others_to_zero_velocity_within_two_cycles_and_no_setpoint_after_it() {
         let rig = run(|world| heat(world, 4));
         let others = (0..SERVOS).filter(|servo| *servo != 4);
         assert!(damped_in(&rig, others).unwrap() <= FAILS_IN + 2);
         assert!(rig.modes[FAILS_IN as usize..].iter().all(|modes| modes[4] == Mode::Fault), "nobody clears it");
         assert_eq!(rig.host.cause().unwrap().0, "servo 5 reports a fault");
+        let [before, after] = rig.setpoints;
+        assert!(before > 0 && after == 0, "{before} {after}");
     }
 
     #[test]

@@ -11,11 +11,11 @@ use std::{
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use taut_bus::{cycle::RealTime, transport::Frame};
+use taut_bus::transport::Frame;
 use taut_simulated_clock::Slips;
 use taut_stats::Distribution;
 
-use crate::{clock::Pace, failure::HostAct, joints::LEGS, page::Mapped, world::World};
+use crate::{clock::Pace, failure::HostAct, joints::LEGS, page::Mapped, realtime, world::World};
 
 /// The host's end is looked for so often, ns.
 const LOOK_NS: u64 = 10_000_000;
@@ -32,8 +32,6 @@ pub struct Live<'a> {
     pub acts: Vec<(u64, HostAct)>,
     /// How long, ns of the simulated clock.
     pub duration_ns: u64,
-    /// SCHED_FIFO priority.
-    pub priority: Option<u32>,
     /// Set to end early.
     pub stop: Arc<AtomicBool>,
 }
@@ -42,6 +40,8 @@ pub struct Live<'a> {
 pub struct Lived {
     /// What each host printed; `None`: it was killed.
     pub hosts: Vec<Option<Value>>,
+    /// The simulator's: "fifo 70", or why not.
+    pub priority: String,
     /// How the simulator was held up.
     pub slips: Slips,
     /// How late replies were there, by the simulator's fault, ns.
@@ -62,7 +62,7 @@ impl Live<'_> {
         page.feel(&world.attitude());
         let mut hosts = Hosts { arguments: self.host, page: page.clone(), all: Vec::new() };
         hosts.act(HostAct::Start)?;
-        RealTime { priority: self.priority, lock_memory: self.priority.is_some(), ..RealTime::default() }.enter()?;
+        let priority = realtime::ask(None, realtime::ROBOT)?;
         let mut acts = self.acts.into_iter().peekable();
         let mut late_ns = Vec::with_capacity(MOST_REPLIES.min((self.duration_ns / 20_000) as usize));
         let (mut overflowed, mut look_ns, mut ended_ns, mut slips) = (0, 0, None, Slips::default());
@@ -125,7 +125,7 @@ impl Live<'_> {
         sorted.sort_unstable();
         let late = Distribution::of(&late_ns, &sorted);
         let interrupted = self.stop.load(Ordering::Relaxed);
-        Ok(Lived { hosts: hosts.told()?, slips, late, overflowed, interrupted })
+        Ok(Lived { hosts: hosts.told()?, priority, slips, late, overflowed, interrupted })
     }
 }
 

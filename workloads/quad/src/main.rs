@@ -12,6 +12,7 @@ mod leg;
 mod live;
 mod mujoco;
 mod page;
+mod realtime;
 mod rehearse;
 mod told;
 mod world;
@@ -25,11 +26,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
-use rustix::process::{Signal, geteuid, set_parent_process_death_signal};
-use taut_bus::{
-    cycle::{Engine, RealTime},
-    sim::Wiring,
-};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use taut_bus::{cycle::Engine, sim::Wiring};
 
 use body::Body;
 use clock::Simulated;
@@ -39,10 +37,6 @@ use live::Live;
 use page::{Inertial, Mailbox, Mapped};
 use told::Run;
 use world::World;
-
-/// The host's priority, and below it the simulator's, for users that may.
-const HOST_PRIORITY: u32 = 80;
-const ROBOT_PRIORITY: u32 = 70;
 
 /// A quadruped over servo buses stands up and trots in place.
 ///
@@ -124,9 +118,6 @@ struct HostArgs {
     /// The simulator's process
     #[arg(long)]
     robot: u32,
-    /// SCHED_FIFO priority; memory is then locked, too
-    #[arg(long)]
-    priority: Option<u32>,
     #[command(flatten)]
     place: PlaceArgs,
     #[command(flatten)]
@@ -220,7 +211,6 @@ fn run(args: &RunArgs) -> Result<u8> {
 
 fn live(args: &RunArgs, failure: &Failure, world: &mut World) -> Result<live::Lived> {
     rustix::thread::set_name(c"quad-robot")?;
-    let is_root = geteuid().is_root();
     let mut host: Vec<String> = vec![
         format!("--duration={}", args.wishes.duration),
         format!("--rate={}", args.wishes.rate),
@@ -229,12 +219,10 @@ fn live(args: &RunArgs, failure: &Failure, world: &mut World) -> Result<live::Li
     ];
     host.extend(args.wishes.clear.then(|| "--clear".to_owned()));
     host.extend(args.place.cpu.map(|cpu| format!("--cpu={cpu}")));
-    host.extend(is_root.then(|| format!("--priority={HOST_PRIORITY}")));
     let live = Live {
         host: &host,
         acts: failure.host_acts(),
         duration_ns: (args.wishes.duration * 1e9) as u64,
-        priority: is_root.then_some(ROBOT_PRIORITY),
         stop: stopped_by_signals()?,
     };
     live.run(world)
@@ -252,10 +240,11 @@ fn run_host(args: &HostArgs) -> Result<u8> {
     let clock = Simulated::new(page.clone(), args.place.spin);
     let mut engine = Engine::new(buses, clock, patience(&wishes)).with_inertial(Inertial(page));
     let mut host = Host::new(wishes, stopped_by_signals()?)?.with_wires(times);
-    let lock_memory = args.priority.is_some();
-    RealTime { cpu: args.place.cpu, priority: args.priority, lock_memory }.enter()?;
+    let priority = realtime::ask(args.place.cpu, realtime::HOST)?;
     host.run(&mut engine);
-    println!("{}", told::host(&host));
+    let mut told = told::host(&host);
+    told["priority"] = priority.into();
+    println!("{told}");
     Ok(host.refused().is_some().into())
 }
 

@@ -108,6 +108,20 @@ impl Run<'_> {
             (None, Some(_)) => return Some("the servos damped, and were to follow".to_owned()),
             _ => {}
         }
+        if let Some(ns) = self.fall.followed_again_after_ns
+            && self.cleared_after_ns().is_none_or(|cleared_ns| ns < cleared_ns)
+        {
+            return Some(format!("a servo that had let go followed setpoints again after {} ms", ns / 1_000_000));
+        }
+        if let (Some(least_ns), Some(ns)) = (expected.timed_out_ns, self.fall.timed_out_after_ns)
+            && ns < least_ns
+        {
+            return Some(format!(
+                "a servo timed out {:.1} ms after the last frame to it, before {} ms",
+                ns as f64 / 1e6,
+                least_ns / 1_000_000
+            ));
+        }
         if self.fall.timed_out() > expected.time_outs {
             let (found, most) = (self.fall.timed_out(), expected.time_outs);
             return Some(format!("{found} servos timed out, {most} are allowed"));
@@ -128,6 +142,11 @@ impl Run<'_> {
             return Some(format!("the robot went down; its body is now at {:.0} cm", self.height_cm()));
         }
         self.wrong_second_host()
+    }
+
+    /// How long after the failure a host may first clear what the servos have latched, ns.
+    fn cleared_after_ns(&self) -> Option<u64> {
+        if self.clear { self.failure.restarted_after_ns() } else { None }
     }
 
     /// A host that was resumed before the end.
@@ -174,6 +193,7 @@ impl Run<'_> {
                     "max_s": live.slips.max_ns as f64 / 1e9 },
                 "replies_late": figures(&live.late),
                 "replies_overflowed": live.overflowed,
+                "priority": live.priority,
             })
         });
         json!({
@@ -236,12 +256,13 @@ impl Run<'_> {
             let (slips, late) = (&live.slips, &live.late);
             let _ = writeln!(
                 text,
-                "  simulator: {} steps of half a millisecond; held up {} times, {:.1} ms together, {:.1} ms at most; replies late by {} µs at p99",
+                "  simulator: {} steps of half a millisecond; held up {} times, {:.1} ms together, {:.1} ms at most; replies late by {} µs at p99; priority {}",
                 self.steps,
                 slips.count,
                 slips.total_ns as f64 / 1e6,
                 slips.max_ns as f64 / 1e6,
                 late.p99_ns.map_or_else(|| "–".to_owned(), |ns| format!("{:.0}", ns as f64 / 1e3)),
+                live.priority,
             );
         }
         text
@@ -253,6 +274,9 @@ impl Run<'_> {
             "  {which}: {} cycles at {} Hz, {} skipped; {} of {} replies missing",
             host["cycles"], self.rate_hz, host["skipped"], host["missing"], host["expected"]
         );
+        if let Some(priority) = host["priority"].as_str() {
+            let _ = writeln!(text, "  {which}: priority {priority}");
+        }
         if let Some(why) = host["refused"].as_str().or(host["cause"].as_str()) {
             let _ = writeln!(text, "  {which}: {why}");
         }
@@ -284,9 +308,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const AT_NS: u64 = 3_000 * MS;
 
-    /// A robot at this height whose servos are in this mode until the failure, and damp so long after it.
-    fn fall(height_m: f64, mode: Mode, damped_ns: Option<u64>) -> Fall {
-        let felt = Felt {
+    fn felt(height_m: f64) -> Felt {
+        Felt {
             attitude: taut_bus::cycle::SimulatedInertialUnit::default().attitude,
             joints_rev: [0.0; SERVOS],
             joints_rev_s: [0.0; SERVOS],
@@ -295,7 +318,12 @@ mod tests {
             ground_n: 98.1,
             body_n: 0.0,
             energy_j: 0.0,
-        };
+        }
+    }
+
+    /// A robot at this height whose servos are in this mode until the failure, and damp so long after it.
+    fn fall(height_m: f64, mode: Mode, damped_ns: Option<u64>) -> Fall {
+        let felt = felt(height_m);
         let mut fall = Fall::new(AT_NS);
         fall.watch(AT_NS - MS, &felt, &[mode; SERVOS]);
         fall.watch(AT_NS, &felt, &[mode; SERVOS]);
@@ -306,6 +334,10 @@ mod tests {
     }
 
     fn reason(name: Name, fall: &Fall, cause: Option<&str>, second: Option<Value>) -> Option<String> {
+        reason_of(name, fall, cause, second, false)
+    }
+
+    fn reason_of(name: Name, fall: &Fall, cause: Option<&str>, second: Option<Value>, clear: bool) -> Option<String> {
         let first = json!({ "refused": null, "cause": cause, "stood": true });
         let mut hosts = vec![if name == Name::HostKilled { None } else { Some(first) }];
         hosts.extend(second.map(Some));
@@ -315,7 +347,7 @@ mod tests {
             rate_hz: 1000.0,
             duration_s: 6.0,
             gait: "trot".to_owned(),
-            clear: false,
+            clear,
             hosts: &hosts,
             fall,
             height_m: 0.1,
@@ -345,6 +377,64 @@ mod tests {
         assert!(hot(Some(3 * MS), None).unwrap().contains("names no cause"));
         let gap = |damped_ns| reason(Name::ReplyGap, &fall(0.23, Mode::Position, damped_ns), None, None).unwrap();
         assert!(gap(Some(MS)).contains("were to follow") && gap(None).contains("went down"));
+    }
+
+    #[test]
+    fn a_servo_that_let_go_follows_nothing_until_it_is_cleared() {
+        let again = |name, after_ns, clear: bool| {
+            let mut fall = fall(0.23, Mode::Position, Some(2 * MS));
+            let mut modes = [Mode::ZeroVelocity; SERVOS];
+            modes[7] = Mode::Position;
+            fall.watch(AT_NS + after_ns, &felt(0.1), &modes);
+            let refused = (!clear).then_some("servo 1 is in mode timeout");
+            let second = (name == Name::HostKilled).then(|| json!({ "refused": refused, "cause": null }));
+            reason_of(name, &fall, Some("servo 5 reports a fault"), second, clear)
+        };
+        for clear in [false, true] {
+            let said = again(Name::ServoOverheat, 1_200 * MS, clear).unwrap();
+            assert!(said.contains("followed setpoints again after 1200 ms"), "{said}");
+        }
+        assert!(again(Name::HostKilled, 1_200 * MS, false).unwrap().contains("again after 1200 ms"));
+        assert_eq!(again(Name::HostKilled, 1_200 * MS, true), None);
+        // Before there is a host that could clear it.
+        assert!(again(Name::HostKilled, 900 * MS, true).unwrap().contains("again after 900 ms"));
+    }
+
+    #[test]
+    fn one_servo_that_follows_again_is_enough_before_all_have_let_go() {
+        let mut fall = fall(0.23, Mode::Position, None);
+        let mut modes = [Mode::Position; SERVOS];
+        modes[4] = Mode::Fault;
+        fall.watch(AT_NS + MS, &felt(0.23), &modes);
+        assert_eq!(fall.followed_again_after_ns, None);
+        fall.watch(AT_NS + 2 * MS, &felt(0.23), &[Mode::Position; SERVOS]);
+        fall.watch(AT_NS + 3 * MS, &felt(0.23), &[Mode::ZeroVelocity; SERVOS]);
+        let said = reason(Name::ServoOverheat, &fall, Some("servo 5 reports a fault"), None).unwrap();
+        assert!(said.contains("again after 2 ms"), "{said}");
+    }
+
+    #[test]
+    fn a_time_out_comes_no_sooner_than_its_time_after_the_last_frame() {
+        let timed_out = |name, silence_ns| {
+            let mut fall = fall(0.23, Mode::Position, None);
+            (0..SERVOS).for_each(|servo| fall.sent(servo, AT_NS - 2 * MS));
+            // One is earlier than the others, by a step.
+            let mut modes = [Mode::Position; SERVOS];
+            modes[3] = Mode::Timeout;
+            fall.watch(AT_NS - 2 * MS + silence_ns, &felt(0.2), &modes);
+            fall.watch(AT_NS - 2 * MS + silence_ns + MS / 2, &felt(0.2), &[Mode::Timeout; SERVOS]);
+            // What the host sends when it goes on is late.
+            (0..SERVOS).for_each(|servo| fall.sent(servo, AT_NS + 1_000 * MS));
+            fall.watch(AT_NS + 1_000 * MS, &felt(0.2), &[Mode::Timeout; SERVOS]);
+            let second = json!({ "refused": "servo 1 is in mode timeout from an earlier run", "cause": null });
+            let second = (name == Name::HostKilled).then_some(second);
+            reason(name, &fall, Some("servo 4 has timed out"), second)
+        };
+        for name in [Name::HostKilled, Name::HostHung] {
+            assert_eq!(timed_out(name, 100 * MS), None);
+            let said = timed_out(name, 99 * MS).unwrap();
+            assert!(said.contains("timed out 99.0 ms after the last frame to it, before 100 ms"), "{said}");
+        }
     }
 
     #[test]

@@ -115,7 +115,12 @@ impl World {
     /// As those of a simulated bus.
     pub fn send(&mut self, bus: usize, now_ns: u64, frame: &Frame) -> Result<(), Error> {
         self.advance(now_ns);
-        self.buses[bus].send(now_ns, frame)
+        self.buses[bus].send(now_ns, frame)?;
+        // What goes into a broken cable reaches nobody.
+        if self.failure.cut(now_ns) != Some(bus) {
+            self.fall.sent(usize::from((frame.arbitration_id & 0x7f) as u8).wrapping_sub(1), now_ns);
+        }
+        Ok(())
     }
 
     /// Takes the next reply that has arrived by `now_ns`, and says when that was.
