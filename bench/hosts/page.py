@@ -7,7 +7,7 @@ import platform
 from causes import Named
 from clocks import Found
 from cost import LIMIT as MOST_COST
-from cost import Cost
+from cost import LIMIT_EVENTS, Cost
 from programs import IN_CHAIN, KNOWN, Matched
 
 # Of the messages that were held somewhere.
@@ -82,9 +82,13 @@ def page(
             f"{cost.ratio:.2f} times, {cost.joined_s:.1f} s" + ("" if cost.ratio <= MOST_COST else ", **missed**"),
         ],
     ]
+    fewer = ""
+    if cost.events < LIMIT_EVENTS:
+        fewer = f", that of CPU time with {cost.events:,} kernel events instead of {LIMIT_EVENTS:,}"
     short = [
         "# Proof: several hosts as one recording\n",
-        f"Is the offset of two hosts' clocks within its bound, and is a cause named on the right host? {'All' if holds else '**Not all**'} limits hold.\n",
+        "Is the offset of two hosts' clocks within its bound, and is a cause named on the right host? "
+        f"{'All' if holds else '**Not all**'} limits hold{fewer}.\n",
         f"{made} How it works: [several hosts](../howto/two-hosts.md). All figures: [results](../../bench/hosts/results.md).\n",
         table(["", "limit", "measured"], rows),
         "The hosts are network namespaces on one machine with a relay between them; two machines were not tried. Behind a way that takes 5 ms in one "

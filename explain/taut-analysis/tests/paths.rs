@@ -918,10 +918,10 @@ fn a_stranger_on_the_cpu_is_the_machines_doing_and_a_sibling_the_programs() {
 }
 
 #[test]
-fn a_throttled_thread_is_the_machines_doing() {
+fn a_thread_whose_quota_is_used_up_is_the_programs_doing() {
     let mut scene = alone();
     scene.switch(0, 300, 10, R, 0).switch(0, 800, 0, R, 10).switch(0, 2000, 10, S, 0);
-    assert_eq!(sides(&scene), [(900, 500, 400)]);
+    assert_eq!(sides(&scene), [(900, 0, 400)]);
 }
 
 /// Thread 10 waits for a lock from 200 to 700; its holder, 11, loses the CPU to the hog from 300 to 500.

@@ -19,14 +19,9 @@ impl Keeping {
     /// # Errors
     /// The file cannot be written.
     pub fn begin(path: &Path, info: &Info, known: &[Record], now_ns: u64, until_ns: u64) -> Result<Keeping, Error> {
-        let info = Info {
-            start_realtime_ns: info.start_realtime_ns + now_ns.saturating_sub(info.start_monotonic_ns),
-            start_monotonic_ns: now_ns,
-            ..info.clone()
-        };
         let mut keeping = Keeping {
             path: path.to_owned(),
-            writer: Some(Writer::create(path, &info)?),
+            writer: Some(Writer::create(path, &info.since(now_ns))?),
             until_ns,
             ending: Ending { reason: "duration".to_owned(), ..Ending::default() },
             failure: None,

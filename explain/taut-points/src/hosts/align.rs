@@ -224,7 +224,8 @@ impl Alignment {
             }
             (true, false) => by_before,
             (false, true) => by_after,
-            (false, false) => by_before.clamp(before.to_ns, after.from_ns),
+            // Foreign times may wrap, so that the pieces' ends are not in order.
+            (false, false) => by_before.max(before.to_ns).min(after.from_ns),
         })
     }
 }

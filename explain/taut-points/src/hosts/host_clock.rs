@@ -4,6 +4,9 @@ use std::{cell::Cell, collections::BTreeMap};
 
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 
+/// A daemon that slews CLOCK_MONOTONIC does not change it by much in so long before the first calibration.
+const NEAR_NS: i64 = 5_000_000_000;
+
 /// A host's raw time is its counter, scaled to nanoseconds by one factor; CLOCK_MONOTONIC where it has no counter.
 #[derive(Debug, Default)]
 pub struct HostClock {
@@ -83,6 +86,11 @@ impl HostClock {
         between(&self.pairs, &self.near[0], time_ns as i64, |pair| pair)
     }
 
+    /// Whether its calibrations reach back to that moment of CLOCK_MONOTONIC; of the last seconds alone they do not.
+    pub fn reaches(&self, time_ns: u64) -> bool {
+        self.pairs.first().is_none_or(|(first_ns, _)| first_ns.saturating_sub(NEAR_NS) <= time_ns as i64)
+    }
+
     /// CLOCK_MONOTONIC of a moment of raw time.
     pub fn to_monotonic(&self, raw_ns: i64) -> u64 {
         between(&self.pairs, &self.near[1], raw_ns, |(monotonic, raw)| (raw, monotonic)).max(0) as u64
@@ -141,5 +149,13 @@ mod tests {
         }
         assert_eq!(clock.of_monotonic(9_000_000_000 + 5_080_000_000), raw(5));
         assert_eq!(clock.to_monotonic(raw(8)), 9_000_000_000 + 8_160_000_000);
+    }
+
+    #[test]
+    fn a_start_long_before_the_calibrations_is_not_reached() {
+        let clock = slewed();
+        let reached = [3_999_999_999, 4_000_000_000, 9_000_000_000, 90_000_000_000].map(|at_ns| clock.reaches(at_ns));
+        assert_eq!(reached, [false, true, true, true]);
+        assert!(HostClock::default().reaches(0), "CLOCK_MONOTONIC itself");
     }
 }

@@ -101,11 +101,12 @@ pub fn join(
             clock: &clocks[number],
         };
         let of_pair: Vec<Vec<(usize, u32)>> = chains.iter().map(|chain| points(chain, [hosts[a], hosts[b]])).collect();
-        let stated = if is_one(a, b) { Some(0) } else { sum_ns([stated_error_us[a], stated_error_us[b]]) };
         let around = [Some(&around[a]), Some(&around[b])];
-        let known = Known { chains: &of_pair, around, realtime_ns: realtime_ns(a, b), realtime_error_ns: stated };
+        let realtime_error_ns = is_one(a, b).then_some(0);
+        let known = Known { chains: &of_pair, around, realtime_ns: realtime_ns(a, b), realtime_error_ns };
+        let reaches = |host: usize| clocks[host].reaches(hosts[host].info.start_monotonic_ns);
         // What both daemons state holds at the recordings' starts, between which the clocks drift.
-        let stated = bounds_ns([hosts[a].info, hosts[b].info]).map(|bound_ns| {
+        let stated = bounds_ns([hosts[a].info, hosts[b].info]).filter(|_| reaches(a) && reaches(b)).map(|bound_ns| {
             let at_ns = [a, b].map(|host| clocks[host].of_monotonic(hosts[host].info.start_monotonic_ns));
             let apart_ns = at_ns[1].wrapping_sub(at_ns[0]).wrapping_sub(known.realtime_ns);
             let drifts_ns = (Drift::default().most * apart_ns as f64).abs().ceil() as i64;
@@ -222,11 +223,6 @@ fn bounds_ns(infos: [&Info; 2]) -> Option<i64> {
     a?.checked_add(b?)
 }
 
-/// By how much the difference of the two hosts' CLOCK_REALTIME is wrong at most, if the kernels of both state it.
-fn sum_ns([a, b]: [Option<i64>; 2]) -> Option<i64> {
-    Some(a?.checked_add(b?)?.saturating_mul(1_000))
-}
-
 /// The host (0 or 1) and number of each point of a declared chain that messages passed.
 fn points(chain: &[String], hosts: [Host<'_>; 2]) -> Vec<(usize, u32)> {
     let point = |text: &String| {
@@ -237,4 +233,75 @@ fn points(chain: &[String], hosts: [Host<'_>; 2]) -> Vec<(usize, u32)> {
         of_host(0).or_else(|| of_host(1))
     };
     chain.iter().filter_map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_clock::Counter;
+    use taut_recording::{Kind, Name, Record, StampBatch};
+
+    use super::*;
+    use crate::hosts::OrderFrom;
+
+    /// The clock of B is ahead by so much.
+    const OFFSET_NS: u64 = 260_000_000_000_000;
+    const MESSAGES: u64 = 2_000;
+
+    /// A host with two points that stamped these: message, point, CLOCK_MONOTONIC.
+    fn survey(points: [&str; 2], stamps: &[(u64, u32, u64)]) -> Survey {
+        let mut survey = Survey::default();
+        for (id, name) in (1..).zip(points) {
+            survey.record(&Record::Name(Name { id, name: name.to_owned() }));
+        }
+        survey.record(&Record::Stamps(StampBatch {
+            pid: 1,
+            tid: 1,
+            counter: Counter::Monotonic as u8,
+            ticks: stamps.iter().map(|of| of.2).collect(),
+            message_id: stamps.iter().map(|of| of.0).collect(),
+            point: stamps.iter().map(|of| of.1).collect(),
+            kind: stamps.iter().map(|_| Kind::Stamp as u8).collect(),
+            value: stamps.iter().map(|_| 0).collect(),
+        }));
+        survey
+    }
+
+    /// At least 100 µs, with a tail of 1 ms; nth of a fixed sequence.
+    fn delay_ns(nth: u64) -> u64 {
+        let share = (nth.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11) as f64 / (1u64 << 53) as f64;
+        100_000 + (-1e6 * (1.0 - share).ln()) as u64
+    }
+
+    #[test]
+    fn what_a_daemon_leaves_in_the_kernel_does_not_decide_which_way_messages_went() {
+        let (mut on_a, mut on_b) = (Vec::new(), Vec::new());
+        for id in 0..MESSAGES {
+            let sent_ns = 1_000_000_000 + 10_000_000 * id;
+            if id.is_multiple_of(2) {
+                on_a.push((id, 1, sent_ns));
+                on_b.push((id, 1, sent_ns + OFFSET_NS + delay_ns(3 * id)));
+            } else {
+                on_b.push((id, 2, sent_ns + OFFSET_NS));
+                on_a.push((id, 2, sent_ns + delay_ns(5 * id)));
+            }
+        }
+        let surveys = [survey(["sent", "state"], &on_a), survey(["received", "answered"], &on_b)];
+        // phc2sys leaves 0 in the kernel of both, and B's takes TAI for UTC.
+        let info = |boot: &str, start_monotonic_ns, start_realtime_ns| Info {
+            start_monotonic_ns,
+            start_realtime_ns,
+            facts: vec![("boot_id".to_owned(), boot.to_owned()), ("realtime_max_error_us".to_owned(), "0".to_owned())],
+            ..Info::default()
+        };
+        let start_ns = 900_000_000;
+        let infos = [info("a", start_ns, 5 * start_ns), info("b", start_ns + OFFSET_NS, 5 * start_ns + 37_000_000_000)];
+        let host = |(at, name): (usize, &'static str)| Host { name, survey: &surveys[at], info: &infos[at] };
+        let hosts = [(0, "desk"), (1, "robot")].map(host);
+        let joined = join(&hosts, &[], None).unwrap();
+        let pair = &joined.pairs[0];
+        assert_eq!((pair.order_from, pair.alignment.used), (OrderFrom::Spread, [MESSAGES / 2; 2]));
+        let between = joined.between(0, 1);
+        let (_, bound_ns) = between.bounds_ns().unwrap();
+        assert!(between.offset_ns().abs_diff(OFFSET_NS as i64) <= bound_ns, "{} ± {bound_ns}", between.offset_ns());
+    }
 }

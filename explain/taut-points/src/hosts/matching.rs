@@ -146,7 +146,11 @@ pub(super) fn pair(
     }
     let ways = match messages.is_empty() {
         true => None,
-        false => Some(Ways::of(&messages, known).ok_or(NotJoined::NoOrder)?),
+        false => {
+            let stated_ns = stated.map(|stated| stated.bound_at(messages[0].0[0].at_ns));
+            let realtime_error_ns = known.realtime_error_ns.or(stated_ns);
+            Some(Ways::of(&messages, &Known { realtime_error_ns, ..*known }).ok_or(NotJoined::NoOrder)?)
+        }
     };
     let mut counts: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
     let mut crossings = Vec::new();
@@ -222,6 +226,14 @@ pub(super) fn pair(
         stated,
         moments_ns: crossings.iter().map(|crossing| crossing.a_ns).collect(),
     })
+}
+
+impl Stated {
+    /// By how much the offset is wrong at most at another moment of the first one's raw clock: the clocks drift.
+    fn bound_at(self, at_ns: i64) -> i64 {
+        let drifts_ns = Drift::default().most * at_ns.abs_diff(self.at_ns) as f64;
+        self.bound_ns.saturating_add(drifts_ns.ceil() as i64)
+    }
 }
 
 impl Pair {

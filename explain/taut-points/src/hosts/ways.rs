@@ -24,7 +24,7 @@ pub(super) struct Known<'a> {
     pub around: [Option<&'a BTreeMap<u32, Around>>; 2],
     /// The offset that the hosts' CLOCK_REALTIME gives, in ns.
     pub realtime_ns: i64,
-    /// By how much that can be wrong, if both hosts state it.
+    /// By how much that can be wrong at the first message, if chronyd of both hosts states it, or both are one machine.
     pub realtime_error_ns: Option<i64>,
 }
 
@@ -122,7 +122,9 @@ fn series(messages: &[Message<'_>], (at0, offset0): (i64, i64)) -> BTreeMap<Pair
 
 /// The differences of each pair, cut into stretches of time; the clocks' rate is taken out of `pairs`.
 fn stretches(pairs: &mut [(Pair, Series)]) -> Vec<Vec<Vec<f64>>> {
-    let begins: Vec<i64> = pairs[0].1.chunks(TOGETHER).map(|together| together[0].0).collect();
+    let mut begins: Vec<i64> = pairs[0].1.chunks(TOGETHER).map(|together| together[0].0).collect();
+    // A coarse clock shows one moment for many messages.
+    begins.dedup();
     let cut = |all: &Series| -> Vec<Vec<f64>> {
         let mut by_stretch = vec![Vec::new(); begins.len()];
         for (at, differs) in all {
@@ -133,7 +135,7 @@ fn stretches(pairs: &mut [(Pair, Series)]) -> Vec<Vec<Vec<f64>>> {
     };
     let medians: Vec<f64> = cut(&pairs[0].1).iter().map(|all| all[all.len() / 2]).collect();
     // The median of the slopes: a step spoils one of them.
-    let slope = |at: usize| (medians[at + 1] - medians[at]) / (begins[at + 1] - begins[at]).max(1) as f64;
+    let slope = |at: usize| (medians[at + 1] - medians[at]) / begins[at + 1].saturating_sub(begins[at]).max(1) as f64;
     let mut slopes: Vec<f64> = (0..begins.len() - 1).map(slope).collect();
     slopes.sort_by(f64::total_cmp);
     let rate = slopes.get(slopes.len() / 2).copied().filter(|rate| rate.abs() <= MOST_RATE).unwrap_or(0.0);
@@ -386,6 +388,15 @@ mod tests {
         assert_eq!(found.from, OrderFrom::Spread);
         let to_b = [(1, 3), (1, 4), (2, 3), (2, 4)].map(|pair| (pair, Way::ToB));
         assert_eq!(found.ways, to_b.into_iter().chain([((6, 5), Way::ToA)]).collect());
+    }
+
+    #[test]
+    fn messages_that_a_coarse_clock_shows_at_one_moment_are_one_stretch() {
+        // 150 each second: more than are looked at together.
+        let moment = |nth: u64| (nth / 150) as f64 * 1e9;
+        let coarse = |_: f64, nth: u64| -> Made { (vec![(1, moment(nth))], vec![(3, moment(nth) + delay(nth))]) };
+        let found = ways(&sightings(&[&coarse], 300), &Known { realtime_ns: OFFSET as i64, ..WRONG }).unwrap();
+        assert_eq!(found.ways, [((1, 3), Way::ToB)].into());
     }
 
     #[test]
