@@ -25,6 +25,7 @@ LONG = "The " + "very " * language.RULES["words_a_sentence"] + "long sentence."
         ("page.md", LONG),
         ("a.rs", 'fn main() { println!("{}: nobody records this", 1) }'),
         ("a.rs", 'let text = r#"a "torn" file"#;'),
+        ("a.rs", '#[cfg(test)]\nmod tests;\n\nconst TEXT: &str = "nobody";'),
         ("a.rs", 'let quote = \'"\'; let text = "first \\\n    line, then nobody";'),
         ("a.py", 'print(f"the guilty lock {name}")'),
         ("a.ts", "const text = `to ${a} and nobody`;"),

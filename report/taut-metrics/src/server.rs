@@ -332,6 +332,26 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_asks_nothing_is_not_waited_for_for_ever() {
+        let server = start();
+        let connect = |begun: &[u8]| {
+            let mut client = TcpStream::connect(server.address()).unwrap();
+            client.write_all(begun).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
+            client
+        };
+        for mut client in [connect(b""), connect(b"GET /metrics HTTP/1.1\r\nx: ")] {
+            let mut answer = Vec::new();
+            // What the server has not read by then resets the connection.
+            let is_closed = match client.read_to_end(&mut answer) {
+                Ok(_) => true,
+                Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+            };
+            assert!(is_closed && answer.is_empty(), "{answer:?}");
+        }
+    }
+
+    #[test]
     fn idle_connections_keep_nobody_out() {
         let server = start();
         let idle: Vec<TcpStream> =

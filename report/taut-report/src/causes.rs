@@ -2,13 +2,13 @@
 
 use taut_analysis::{Cause, Explained};
 
-/// A cause with its largest party: "preemption by hog/30", "waiting for a CPU (while hog/30 ran)".
+/// A cause with its largest party: "preemption by hog/30", "waiting for a CPU after a wakeup (while hog/30 ran)".
 pub(crate) fn phrase(cause: Cause, detail: &str) -> String {
     let what = match cause {
         Cause::Lock if detail.starts_with("held by ") => return format!("a lock {detail}"),
         Cause::Lock if !detail.is_empty() => return format!("the lock {detail}"),
         Cause::Preempted if !detail.is_empty() => return format!("preemption {detail}"),
-        Cause::Wakeup if detail.is_empty() => return "the CPU's way out of idle".to_owned(),
+        Cause::Wakeup if detail.is_empty() => return "a CPU leaving idle after a wakeup".to_owned(),
         Cause::TimerSlack if detail.starts_with("timer interrupt came late") => {
             return detail.replacen("timer interrupt came late", "a timer interrupt that came late", 1);
         }
@@ -20,7 +20,7 @@ pub(crate) fn phrase(cause: Cause, detail: &str) -> String {
     }
 }
 
-/// A cause in a sentence.
+/// A cause in a sentence. Of the two waits for a CPU each has the word that tables have, so that they are known for one kind.
 pub(crate) fn noun(cause: Cause) -> &'static str {
     match cause {
         Cause::Cpu => "computing",
@@ -28,7 +28,7 @@ pub(crate) fn noun(cause: Cause) -> &'static str {
         Cause::PageFault => "page faults",
         Cause::Irq => "interrupts",
         Cause::Preempted => "preemption",
-        Cause::Wakeup => "waiting for a CPU",
+        Cause::Wakeup => "waiting for a CPU after a wakeup",
         Cause::Throttled => "throttling",
         Cause::Lock => "a lock",
         Cause::Gil => "waiting for the GIL",
@@ -60,9 +60,11 @@ mod tests {
 
     #[test]
     fn the_thread_that_had_the_cpu_is_not_the_waker() {
-        assert_eq!(phrase(Cause::Wakeup, "by hog/30"), "waiting for a CPU (while hog/30 ran)");
+        let wakeup = "waiting for a CPU after a wakeup";
+        assert_eq!(phrase(Cause::Wakeup, "by hog/30"), format!("{wakeup} (while hog/30 ran)"));
         assert_eq!(phrase(Cause::Preempted, "by hog/30"), "preemption by hog/30");
-        assert_eq!(phrase(Cause::Wakeup, "mostly by hog/30"), "waiting for a CPU (mostly by hog/30)");
+        assert_eq!(phrase(Cause::Wakeup, "mostly by hog/30"), format!("{wakeup} (mostly by hog/30)"));
+        assert_eq!(phrase(Cause::Wakeup, ""), "a CPU leaving idle after a wakeup");
         assert_eq!(phrase(Cause::Syscall, "recvfrom"), "system calls (recvfrom)");
         assert_eq!(phrase(Cause::TimerSlack, "timer interrupt came late"), "a timer interrupt that came late");
         assert_eq!(phrase(Cause::TimerSlack, "in sleeper/12"), "timer slack (in sleeper/12)");

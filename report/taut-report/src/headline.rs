@@ -203,14 +203,15 @@ pub(crate) fn capital(sentence: &str) -> String {
 /// `of_what`: " of its response time", where the chain is a loop's and another excess was the subject.
 fn why_late(chain: &Chain, of_what: &str) -> Option<String> {
     let explained = &chain.explained;
+    let beyond = format!(" (time beyond typical {})", if chain.is_loop { "activations" } else { "messages" });
     let above = match explained.selected {
-        Selected::Nothing => return where_late(chain, "excess of the tail"),
+        Selected::Nothing => return where_late(chain, &format!("excess of the tail{beyond}")),
         Selected::Tail(quantile) | Selected::AboveQuantile(quantile) => {
-            format!("excess{of_what} above {}", quantile_word(quantile))
+            format!("excess{of_what} above {}{beyond}", quantile_word(quantile))
         }
-        Selected::Missed => "excess of the messages that missed the deadline".to_owned(),
-        Selected::Overran => "excess of the activations that overran".to_owned(),
-        Selected::AboveTime => format!("excess{of_what} above {}", duration(explained.tail_limit_ns)),
+        Selected::Missed => format!("excess of the messages that missed the deadline{beyond}"),
+        Selected::Overran => format!("excess of the activations that overran{beyond}"),
+        Selected::AboveTime => format!("excess{of_what} above {}{beyond}", duration(explained.tail_limit_ns)),
     };
     let known = explained.by_cause.first().filter(|share| share.cause != Cause::Unknown && share.tail_share > 0.0);
     let Some(top) = known else {
@@ -335,8 +336,12 @@ fn next(chain: &Chain) -> Option<String> {
         // The surest gain may be that of another cause than the one that the sentences before name.
         let of = first.against.split(':').next().and_then(Cause::from_word);
         let is_said = explained.by_cause.first().is_none_or(|top| Some(top.cause) == of);
-        let against =
-            if is_said { String::new() } else { format!(", against {}", causes::without(&first.against, explained)) };
+        let gains = explained.sure_prediction(&first.against).is_some_and(|found| found.gain > 0.0);
+        let why = if gains { " (largest gain at the worse end of its interval)" } else { "" };
+        let against = match is_said {
+            true => String::new(),
+            false => format!(", against {}{why}", causes::without(&first.against, explained)),
+        };
         return Some(format!("Next{against}: {}.", beginning(&first.remedy)));
     };
     // What is late has a remedy of its own.
@@ -464,6 +469,9 @@ mod tests {
         assert!(headline(&analysis).contains("Next: give the loop"), "{}", headline(&analysis));
         analysis.chains[0].explained.recommendations[0].against = "irq".into();
         assert!(headline(&analysis).contains("Next, against interrupts: give the loop"), "{}", headline(&analysis));
+        analysis.chains[0].explained.predictions[0].without = "irq".into();
+        let why = "Next, against interrupts (largest gain at the worse end of its interval): give the loop";
+        assert!(headline(&analysis).contains(why), "{}", headline(&analysis));
     }
 
     #[test]
@@ -535,7 +543,9 @@ mod tests {
         analysis.loops = vec![taut_analysis::Loop { chain: Some(name), ..Default::default() }];
         let text = why_busy(&analysis).unwrap();
         assert!(
-            text.starts_with("61.0 % of the excess of its response time above p99 is waiting for the GIL"),
+            text.starts_with(
+                "61.0 % of the excess of its response time above p99 (time beyond typical activations) is waiting"
+            ),
             "{text}"
         );
         analysis.loops[0].late_by = vec![analysis.chains[0].explained.by_cause[0].clone()];
@@ -586,8 +596,8 @@ mod tests {
         assert_eq!(
             text.replace('\u{202f}', " "),
             "Half of 868 messages took 2.43 ms or less from publish.pre_read to follower.command_applied, one in 100 over \
-             11.0 ms. 61.0 % of the excess above p99 is waiting for the GIL (held by python/4243). Of the same excess 52.0 % is spent \
-             from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms (95 % interval 4.41 ms to 5.88 ms) instead of 11.0 ms. \
+             11.0 ms. 61.0 % of the excess above p99 (time beyond typical messages) is waiting for the GIL (held by python/4243). \
+             Of the same excess 52.0 % is spent from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms (95 % interval 4.41 ms to 5.88 ms) instead of 11.0 ms. \
              2 151 of 3 021 messages were dropped (71.2 %), most for validator_timing_bug after \
              follower.command_pre_hardware_write. Next: give the loop a process of its own. Nothing passed camera.frame for \
              133 ms from 12.400 s on, where its median period would have had 3 messages; 5 are missing in its 4 gaps."

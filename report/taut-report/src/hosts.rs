@@ -163,8 +163,8 @@ fn clocks_sentence(between: &Between, pair: Option<&Pair>, names: &[&str], host:
             between.drift_ppm(),
         ),
         (ClocksFrom::Messages, None) => format!(
-            "{a} ↔ {b}: {messages}. One direction gives no bound: a delay between the hosts is what it exceeds the fastest message by, so \
-             excess and shares of the tail are right, and levels are not known"
+            "{a} ↔ {b}: {messages}. One direction gives no bound: a delay between the hosts is the time beyond the fastest message, so \
+             differences between messages are right, and the delays themselves are not known"
         ),
     }
 }

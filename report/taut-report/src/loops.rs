@@ -77,12 +77,13 @@ fn runs(of: &Loop, name: &str) -> String {
     match &of.found {
         LoopFound::AbsoluteTimer => format!("{name} runs at {rate}."),
         LoopFound::RelativeTimer { asked_ns } => {
-            format!("{name} sleeps for {} and runs at {rate}{}.", duration(*asked_ns), drift(of, *asked_ns))
+            let longer = longer(of, *asked_ns, "work and late starts");
+            format!("{name} sleeps for {} and runs at {rate}{longer}.", duration(*asked_ns))
         }
         LoopFound::RestOfPeriod { asked_ns } => format!(
             "{name} sleeps for what is left of {} since its start and runs at {rate}{}.",
             duration(*asked_ns),
-            drift(of, *asked_ns)
+            longer(of, *asked_ns, "late starts")
         ),
         LoopFound::WokenBy { thread, .. } => format!("{name} runs at {rate}, woken by {thread}."),
         LoopFound::Guessed { error_ns } => format!(
@@ -93,12 +94,17 @@ fn runs(of: &Loop, name: &str) -> String {
     }
 }
 
-/// What its periods are longer by than the time that its sleeps are for.
-fn drift(of: &Loop, asked_ns: u64) -> String {
+/// What its periods are longer by than the time that its sleeps are for, and why. How late it starts is another figure.
+fn longer(of: &Loop, asked_ns: u64, why: &str) -> String {
     match of.period_ns.saturating_sub(asked_ns) {
         0 => String::new(),
-        more => format!(": half of its periods are at least {} longer than that", duration(more)),
+        more => format!(": {why} make half of its periods at least {} longer than that", duration(more)),
     }
+}
+
+/// Whether it is released by the end of its sleep, and not by a schedule or a wake.
+fn sleeps(of: &Loop) -> bool {
+    matches!(of.found, LoopFound::RelativeTimer { .. } | LoopFound::RestOfPeriod { .. })
 }
 
 /// How late it starts, and the main cause.
@@ -112,13 +118,17 @@ fn late(of: &Loop) -> Option<String> {
     let cause = by_cause(&of.late_by).into_iter().next().filter(|(_, share, _)| *share >= 0.05);
     let cause = cause.map_or(String::new(), |(cause, share, first)| {
         format!(
-            "; {} of that excess is {}",
+            "; {} of their excess over typical starts is {}",
             whole_percent(share),
             phrase(cause, first.map_or("", |share| share.detail.as_str()))
         )
     });
     let more = if of.late_above.is_some() { "more than " } else { "" };
-    Some(format!("{share} of its releases start {more}{} late{cause}.", duration(limit_ns)))
+    let limit = duration(limit_ns);
+    Some(match sleeps(of) {
+        true => format!("{share} of its starts come {more}{limit} after the end of its sleep{cause}."),
+        false => format!("{share} of its releases start {more}{limit} late{cause}."),
+    })
 }
 
 fn overruns(of: &Loop) -> Option<String> {
@@ -224,7 +234,7 @@ fn description(of: &Loop) -> String {
         if !causes.is_empty() {
             let above = crate::words::quantile(quantile);
             let (limit, causes) = (duration(limit_ns), causes.join(", "));
-            text += &format!(" The excess of its starts that are later than {above} ({limit}) is {causes}.");
+            text += &format!(" Of its starts later than {above} ({limit}), the excess over typical ones is {causes}.");
         }
     }
     if let Some(chain) = of.chain.as_ref().filter(|chain| **chain != of.name) {
@@ -279,10 +289,13 @@ pub(crate) fn sections(analysis: &Analysis, loops: &[&Loop], detailed: usize, sh
 fn table(loops: &[&Loop], shown: usize) -> Table {
     let head = ["loop", "n", "rate", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
     let mut table = Table::new(head).priorities([0, 5, 4, 6, 0, 0, 2, 3, 0, 1]);
-    table.caption =
-        "Late: from release to start; busy: from release until it waits again; overran: not done at the next release; \
-                     skipped: releases without a start, counted from its timer by kernel events"
-            .into();
+    // The end of a sleep is no moment of a schedule: a period that is longer than the sleep is not late.
+    let end = if loops.iter().any(|of| sleeps(of)) { " (of a loop that sleeps, the end of its sleep)" } else { "" };
+    table.caption = format!(
+        "Late: from release{end} to start; busy: from release until it waits again; overran: not done at the next release; \
+         skipped: releases without a start, counted from its timer by kernel events"
+    )
+    .into();
     table.shown = shown;
     for of in loops {
         let late = &of.release_latency;
@@ -450,8 +463,22 @@ mod tests {
         assert_eq!(
             text,
             "3 loops, 1 chain. `ctrl` (robot/1234) runs at 1 kHz. 4 of 10 000 periods overran (<0.1 %). 1 % of its releases \
-             start more than 180 µs late; 71 % of that excess is preemption by kworker/0:1."
+             start more than 180 µs late; 71 % of their excess over typical starts is preemption by kworker/0:1."
         );
+    }
+
+    #[test]
+    fn a_longer_period_and_a_late_start_read_as_two_things() {
+        let mut analysis = unmodified();
+        analysis.loops.swap(0, 2);
+        analysis.loops[0].release_latency.p90_ns = Some(300_000);
+        let text = crate::headline(&analysis);
+        let longer = "sleeps for 100 ms and runs at 9.23 Hz: work and late starts make half of its periods at least 8.30 ms longer";
+        let late = "10 % of its starts come 300 µs after the end of its sleep.";
+        assert!(text.contains(longer) && text.contains(late), "{text}");
+        analysis.loops[0].found = LoopFound::RestOfPeriod { asked_ns: 100_000_000 };
+        let text = crate::headline(&analysis);
+        assert!(text.contains(": late starts make half of its periods at least 8.30 ms longer"), "{text}");
     }
 
     #[test]

@@ -16,6 +16,24 @@ pub fn microseconds(ns: Option<u64>) -> String {
     }
 }
 
+/// How much of something was lost: "12 LOST"; of what was not counted "about 12 LOST", or "some LOST" where one stands for any number.
+pub fn lost(n: u64, is_estimate: bool) -> String {
+    match (n, is_estimate) {
+        (0 | 1, true) => "some LOST".to_owned(),
+        (n, true) => format!("about {} LOST", count(n)),
+        (n, false) => format!("{} LOST", count(n)),
+    }
+}
+
+/// The same with its name: "12 stamps LOST", "some stamps LOST".
+pub fn lost_things(n: u64, thing: &str, is_estimate: bool) -> String {
+    match (n, is_estimate) {
+        (0 | 1, true) => format!("some {thing}s LOST"),
+        (n, true) => format!("about {} LOST", quantity(n, thing)),
+        (n, false) => format!("{} LOST", quantity(n, thing)),
+    }
+}
+
 /// What a profile is made of, its gaps too: "4 950 samples, 12 LOST, 2.1 % of their frames without a name".
 pub fn profile(profile: &taut_analysis::Profile) -> String {
     let lost = if profile.lost == 0 { String::new() } else { format!(", {} LOST", count(profile.lost)) };
@@ -58,6 +76,15 @@ mod tests {
             cases.map(microseconds),
             ["–", "0", "4 ns", "0.30", "10.0", "287.4", "1\u{202f}000", "5\u{202f}761"]
         );
+    }
+
+    #[test]
+    fn what_was_not_counted_is_some_or_about_so_much() {
+        let of = |n, is_estimate| [lost(n, is_estimate), lost_things(n, "stamp", is_estimate)];
+        assert_eq!(of(1, false), ["1 LOST", "1 stamp LOST"]);
+        assert_eq!(of(9, false), ["9 LOST", "9 stamps LOST"]);
+        assert_eq!(of(1, true), ["some LOST", "some stamps LOST"]);
+        assert_eq!(of(9, true), ["about 9 LOST", "about 9 stamps LOST"]);
     }
 
     #[test]

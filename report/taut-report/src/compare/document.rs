@@ -93,7 +93,9 @@ fn delays(comparison: &Comparison, chain: &Compared) -> Table {
     let mut table = Table::new(head).priorities([0, 5, 0, 3, 0, 0, 2, 1, 4, 0, 0]);
     table.columns[5].bar = true;
     let first = comparison.short(&chain.runs[0]);
-    table.caption = format!("End to end. Ratios: to {first}").into();
+    let has_pdv = chain.runs.iter().any(|side| side.pdv_p99_ns.is_some());
+    let pdv = if has_pdv { " PDV (packet delay variation): latency less the smallest." } else { "" };
+    table.caption = format!("End to end.{pdv} Ratios: to {first}").into();
     for (at, side) in chain.runs.iter().enumerate() {
         let d = &side.end_to_end;
         let factor = |of: Option<f64>| match of {
@@ -173,7 +175,7 @@ fn causes(comparison: &Comparison, chain: &Compared) -> Table {
         |side: &Side| format!("{} in {}", units::quantity(side.tail_messages, "message"), comparison.short(side));
     let messages: Vec<String> = chain.runs.iter().map(of_run).collect();
     table.caption = format!(
-        "Share of the tail's excess, and that excess in each of its messages, on average: {}",
+        "Share of the tail's excess (time beyond typical messages), and that excess in each of its messages, on average: {}",
         messages.join(", ")
     )
     .into();

@@ -1,6 +1,6 @@
 //! A chain: how late, which hop, why, and how its messages ended.
 
-use taut_analysis::{Chain, Outcomes};
+use taut_analysis::{Chain, Hop, Outcomes};
 use taut_document::{
     Axis, AxisScale, Block, Cell, Chart, Curve, Mark, Quantity, Section, Show, Table, Text, Tone, units,
 };
@@ -70,9 +70,6 @@ fn hops(chain: &Chain) -> Table {
     let head = ["hop", "n", "p50", "p95", "p99", "max", "PDV p99", "of the excess"];
     let mut table = Table::new(head).priorities([0, 5, 0, 4, 0, 1, 3, 0]);
     table.columns[7].bar = true;
-    if chain.hops.iter().any(|hop| hop.crosses_threads) {
-        table.caption = "⇄: messages change threads".into();
-    }
     for hop in &chain.hops {
         let d = &hop.delay.distribution;
         let name = hop_name(&hop.from, &hop.to);
@@ -82,6 +79,19 @@ fn hops(chain: &Chain) -> Table {
         table.add(cells.chain([Cell::share(hop.tail_share)]));
     }
     table.without_missing();
+    let any = |is: &dyn Fn(&Hop) -> bool| chain.hops.iter().any(is);
+    let has_dashes = table.rows.iter().any(|row| row.cells.contains(&Cell::Missing));
+    let explained = [
+        (any(&|hop| hop.pdv_p99_ns.is_some()), "PDV (packet delay variation): delay less the hop's smallest"),
+        (
+            any(&|hop| hop.tail_share.is_some()),
+            "of the excess: of the time that late messages take beyond typical ones",
+        ),
+        (any(&|hop| hop.crosses_threads), "⇄: messages change threads"),
+        (has_dashes, "–: fewer than ten bursts (late messages in a row) lie beyond"),
+    ];
+    let explained = explained.into_iter().filter_map(|(is_there, what)| is_there.then_some(what));
+    table.caption = explained.collect::<Vec<_>>().join("; ").into();
     table
 }
 
@@ -219,6 +229,23 @@ fn unbalanced(outcomes: &Outcomes, messages: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_caption_of_hops_has_what_its_columns_need() {
+        let mut chain = sample::teleop().chains.swap_remove(0);
+        let caption = |chain: &Chain| hops(chain).caption.plain();
+        let all = "PDV (packet delay variation): delay less the hop's smallest; of the excess: of the time that late messages take \
+                   beyond typical ones; ⇄: messages change threads";
+        assert_eq!(caption(&chain), all);
+        chain.hops[0].delay.distribution.p99_ns = None;
+        assert!(caption(&chain).ends_with("; –: fewer than ten bursts (late messages in a row) lie beyond"));
+        for hop in &mut chain.hops {
+            (hop.pdv_p99_ns, hop.tail_share, hop.crosses_threads, hop.delay.distribution.p99_ns) =
+                (None, None, false, None);
+        }
+        assert_eq!(caption(&chain), "", "a column that is not there needs no words");
+    }
 
     #[test]
     fn outcomes_that_do_not_sum_are_said() {

@@ -46,10 +46,9 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
 
 fn lost(n: u64, is_estimate: bool) -> String {
     match (n, is_estimate) {
-        // A chunk that is damaged, or a file that could not be opened, may have held any number.
-        (0 | 1, true) => "some LOST".to_owned(),
         (0, false) => NONE_LOST.to_owned(),
-        (n, _) => format!("{}{} LOST", if is_estimate { "about " } else { "" }, words::count(n)),
+        // A chunk that is damaged, or a file that could not be opened, may have held any number.
+        _ => words::lost(n, is_estimate),
     }
 }
 

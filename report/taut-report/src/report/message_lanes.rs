@@ -122,7 +122,7 @@ fn pieces_table(chain: &Chain, path: &MessagePath) -> Table {
 
 /// "gil held by python/4243: python/4243 ran 98 % of it, in map update".
 fn what(piece: &taut_analysis::PathPiece) -> String {
-    let cause = format!("{} {}", piece.cause.word(), piece.detail);
+    let cause = format!("{} {}", piece.cause.word(), piece.cause.party(&piece.detail));
     let parts = [cause.trim_end(), &piece.note];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }

@@ -28,6 +28,9 @@ const RECOMMENDED_UNMODIFIED: usize = 1;
 /// When a result is which.
 const RULE: &str = "A cause contributes if the 95 % interval of its share of the excess lies at or above 5 %, and does not if it lies below; \
                     else it is undecided.";
+/// The two causes that readers take for one.
+const WAITS_FOR_CPU: &str =
+    "wakeup and preempted are waits for a CPU: after being woken, and after another thread was given it";
 /// Shares of less get no word on why their prediction is small.
 const EXPLAINED_SHARE: f64 = 0.1;
 
@@ -154,6 +157,11 @@ fn by_cause(explained: &Explained) -> Table {
             format!("{typical}. What else delays messages of up to {limit} was not examined").into()
         }
     };
+    let waits_for_cpu =
+        |share: &CauseShare| matches!(share.cause, Cause::Wakeup | Cause::Preempted) && share.tail_share >= SHOWN_SHARE;
+    if explained.by_cause.iter().any(waits_for_cpu) {
+        table.caption = table.caption.and(format!(". {WAITS_FOR_CPU}"));
+    }
     let mut row = |name: String, indent, share: &CauseShare, messages: Option<u64>| {
         let messages = messages.map_or(Cell::Empty, Cell::Count);
         let times = [share.excess_ns, share.time_ns].map(|ns| Cell::Time(ns / late));
@@ -267,9 +275,14 @@ fn responsible(explained: &Explained) -> Table {
     let mut table = Table::new(["responsible", "per late message", "in messages", "how"]);
     table.columns[3].wraps = true;
     let late = explained.tail_messages.max(1);
-    table.caption = format!("Times are averages over the {}", words::quantity(late, "late message")).into();
+    let parties = || explained.responsible.iter().filter(|party| !is_said(party, explained));
+    let nested = match parties().any(|party| party.kind == "process") {
+        true => "; a process has the time of its threads, too",
+        false => "",
+    };
+    table.caption = format!("Times are averages over the {}{nested}", words::quantity(late, "late message")).into();
     table.shown = RESPONSIBLE_MAX;
-    for party in explained.responsible.iter().filter(|party| !is_said(party, explained)) {
+    for party in parties() {
         let how: Vec<&str> = party.causes.iter().map(|cause| cause.word()).collect();
         let name = Cell::text(format!("{} {}", party.kind, explained.named(&party.name)));
         table.row([name, Cell::Time(party.time_ns / late), Cell::Count(party.messages), Cell::text(how.join(", "))]);
@@ -284,23 +297,32 @@ fn is_said(party: &Party, explained: &Explained) -> bool {
 }
 
 /// A finding for each hypothesis that contributes, is undecided, or was named by the user, and for each named lock; one for all
-/// the others together.
+/// the others together, and one for those that nothing but unknown time may be.
 fn results(explained: &Explained) -> Vec<Finding> {
+    let is_hidden =
+        |of: &Hypothesis| of.result == Contribution::Undecided && of.touched > 0 && of.tail_share_interval.1 < 0.05;
     let is_short = |hypothesis: &&Hypothesis| {
-        hypothesis.result == Contribution::DoesNotContribute
+        (hypothesis.result == Contribution::DoesNotContribute || is_hidden(hypothesis))
             && !hypothesis.is_asked
             // Addresses are of locks without a name: inside libraries, mostly.
             && (!hypothesis.hypothesis.starts_with("lock:") || hypothesis.hypothesis.starts_with("lock:0x"))
     };
     let (short, long): (Vec<&Hypothesis>, Vec<&Hypothesis>) = explained.hypotheses.iter().partition(is_short);
     let mut findings: Vec<Finding> = long.into_iter().map(|of| result(of, &explained.named(&of.hypothesis))).collect();
-    if !short.is_empty() {
-        let names = short.iter().map(|hypothesis| hypothesis.hypothesis.as_str());
+    let (hidden, short): (Vec<&Hypothesis>, Vec<&Hypothesis>) = short.into_iter().partition(|of| is_hidden(of));
+    let together = |all: &[&Hypothesis], label: &str, what: &str| {
+        let names = all.iter().map(|hypothesis| hypothesis.hypothesis.as_str());
         let (unnamed, named): (Vec<&str>, Vec<&str>) = names.partition(|name| name.starts_with("lock:0x"));
         let many = format!("{} without a name", words::quantity(unnamed.len() as u64, "lock"));
         let names: Vec<&str> = named.into_iter().chain((!unnamed.is_empty()).then_some(many.as_str())).collect();
-        let text = format!("each has less than 5 % of the excess, by the upper bound: {}", names.join(", ")).into();
-        findings.push(Finding { tone: Tone::Quiet, label: "does not contribute".into(), text, ..Finding::default() });
+        let text = format!("each has less than 5 % of the excess, {what}: {}", names.join(", ")).into();
+        Finding { tone: Tone::Quiet, label: label.into(), text, ..Finding::default() }
+    };
+    if !short.is_empty() {
+        findings.push(together(&short, "does not contribute", "by the upper bound"));
+    }
+    if !hidden.is_empty() {
+        findings.push(together(&hidden, "undecided", "but some is unknown and may be theirs"));
     }
     findings
 }
@@ -364,8 +386,15 @@ fn predictions(explained: &Explained) -> Vec<Section> {
         ranges.push(predicted.map(|of| (of.after_ns, of.interval_ns)));
     }
     table.without_missing();
+    let order = of.filter(|_| !is_in_order_of_share(explained)).map(|_| {
+        format!(
+            "Rows are in the order of gain, by the worse end of the interval, and causes above in that of share. The orders differ: \
+             a share is of all time that late messages take beyond typical ones, a gain of {named} alone."
+        )
+    });
     let unequal = explained.predictions.iter().filter_map(|found| less_than_its_share(found, explained));
-    let blocks = [table.into()].into_iter().chain(unequal.map(|text| Block::Text(text.into()))).collect();
+    let texts = order.into_iter().chain(unequal).map(|text| Block::Text(text.into()));
+    let blocks = [table.into()].into_iter().chain(texts).collect();
     let assumed = explained.predictions.iter().map(|found| Finding {
         label: String::new(),
         text: Text::from(format!("Without {}: {}", found.without, found.assumption)),
@@ -377,6 +406,15 @@ fn predictions(explained: &Explained) -> Vec<Section> {
         Section::new(2, "", vec![intervals(explained, &named, &ranges).into()]).shown(Show::Page),
         Section::new(2, "What the predictions assume", vec![assumed]).shown(Show::Kept),
     ]
+}
+
+/// Whether predictions, which are in the order of gain, have the shares of their hypotheses in order, too.
+fn is_in_order_of_share(explained: &Explained) -> bool {
+    let share = |found: &Prediction| {
+        explained.hypotheses.iter().find(|of| of.hypothesis == found.without).map(|of| of.tail_share)
+    };
+    let shares: Vec<f64> = explained.predictions.iter().filter_map(share).collect();
+    shares.is_sorted_by(|a, b| a >= b)
 }
 
 /// Why a cause with a large share of the excess gains little at the quantile.
@@ -489,6 +527,52 @@ mod tests {
         assert_eq!(said(&explained), format!("{but}. {rest}"));
         explained.predictions[0].half_in = 2;
         assert_eq!(said(&explained), format!("{but}: half of what is saved is in 2 of the 9 messages. {rest}"));
+    }
+
+    #[test]
+    fn an_order_of_gains_that_is_not_that_of_shares_has_its_reason() {
+        let mut explained = sample::teleop().chains.swap_remove(0).explained;
+        let says = |explained: &Explained| {
+            let is_it =
+                |block: &Block| matches!(block, Block::Text(text) if text.plain().contains("The orders differ"));
+            predictions(explained)[0].blocks.iter().any(is_it)
+        };
+        assert!(!says(&explained), "one row has no order");
+        let smaller = Prediction { without: "lock:sdk_lock".into(), ..explained.predictions[0].clone() };
+        explained.predictions.push(smaller);
+        assert!(!says(&explained), "the smaller share stands below the larger one");
+        explained.predictions.swap(0, 1);
+        assert!(says(&explained));
+    }
+
+    #[test]
+    fn what_nothing_but_unknown_time_may_be_is_said_in_one_line() {
+        let mut explained = sample::teleop().chains.swap_remove(0).explained;
+        let irq = explained.hypotheses.iter_mut().find(|of| of.hypothesis == "irq").unwrap();
+        (irq.result, irq.touched, irq.tail_share_interval) = (Contribution::Undecided, 7, (0.0, 0.01));
+        let findings = results(&explained);
+        let last = findings.last().unwrap();
+        let said = "each has less than 5 % of the excess, but some is unknown and may be theirs: irq";
+        assert_eq!((last.label.as_str(), last.text.plain().as_str()), ("undecided", said));
+    }
+
+    #[test]
+    fn both_waits_for_a_cpu_are_known_for_one_kind() {
+        let mut explained = sample::teleop().chains.swap_remove(0).explained;
+        let says = |explained: &Explained| by_cause(explained).caption.plain().ends_with(WAITS_FOR_CPU);
+        assert!(says(&explained));
+        explained.by_cause.retain(|share| share.cause != Cause::Wakeup);
+        assert!(!says(&explained), "neither is in the table");
+    }
+
+    #[test]
+    fn the_time_of_threads_is_known_to_be_in_that_of_their_process() {
+        let mut explained = sample::teleop().chains.swap_remove(0).explained;
+        let says = |explained: &Explained| responsible(explained).caption.plain().contains("time of its threads");
+        assert!(!says(&explained));
+        let process = Party { kind: "process".into(), ..explained.responsible[0].clone() };
+        explained.responsible.push(Party { time_ns: process.time_ns + 1, ..process });
+        assert!(says(&explained));
     }
 
     #[test]

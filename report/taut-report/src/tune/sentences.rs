@@ -91,7 +91,7 @@ fn because(tuned: &Tuned) -> String {
     }
     let rest = 1.0 - tuned.causes.iter().take(CAUSES).map(|of| of.tail_share).sum::<f64>();
     named.extend((rest >= 0.01).then(|| format!("{} other causes", words::percent(rest))));
-    let mut text = format!("Excess of the tail without a remedy: {}.", named.join(", "));
+    let mut text = format!("Excess of the tail over typical messages, without a remedy: {}.", named.join(", "));
     let is_of_program = |of: &&Within| of.share >= MOST && tuned.answer() != Answer::NothingHelps;
     if let Some(of) = tuned.within.first().filter(is_of_program) {
         text += &format!(" Most of it only the program can change: {}.", within(of));

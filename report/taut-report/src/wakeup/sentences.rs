@@ -339,6 +339,40 @@ mod tests {
     }
 
     #[test]
+    fn the_kernels_tracers_have_a_sentence_each() {
+        let timerlat = taut_wakeup::Timerlat {
+            n: 5000,
+            irq_p50_ns: 932,
+            irq_max_ns: 2833,
+            thread_p50_ns: 3070,
+            thread_max_ns: 11_700,
+        };
+        let osnoise = taut_wakeup::Osnoise {
+            runtime_us: 2_000_000,
+            noise_us: 84_000,
+            max_us: 74,
+            hardware: 41,
+            nmi: 0,
+            irq: 2013,
+            softirq: 34,
+            thread: 4,
+        };
+        let both = Tracers { watched_s: 5.0, timerlat: Some(timerlat), osnoise: Some(osnoise), missing: Vec::new() };
+        assert_eq!(
+            tracers(&both).iter().map(|text| plain(text)).collect::<Vec<_>>(),
+            [
+                "timerlat, 5.00 s, 5 000 timers: the timer's interrupt came 932 ns late in the middle, 2.83 µs at most; its \
+                 SCHED_FIFO thread 3.07 µs and 11.7 µs.",
+                "osnoise, 2.00 s of CPU time: 84.0 ms taken (4.2 %), 74.0 µs at most at once; 41 times by hardware or a \
+                 hypervisor, 0 by NMIs, 2 013 by interrupts, 34 by softirqs, 4 by threads.",
+            ]
+        );
+        let missing = vec!["timerlat: not in this kernel (CONFIG_TIMERLAT_TRACER)".to_owned()];
+        let none = Tracers { watched_s: 5.0, missing, ..Tracers::default() };
+        assert_eq!(tracers(&none), ["timerlat: not in this kernel (CONFIG_TIMERLAT_TRACER)."]);
+    }
+
+    #[test]
     fn the_open_question_is_answered() {
         let text = slack(&sample::sweep()).unwrap();
         assert_eq!(

@@ -39,7 +39,7 @@ fn sentence(clocks: &Clocks) -> String {
             words::scaled(bound_ns as f64)
         ),
         (ClocksFrom::Messages, None) => {
-            format!("{a} ↔ {b}: messages one way only: excess is right, levels of hops between them are not known")
+            format!("{a} ↔ {b}: messages one way only: a delay is the time beyond the fastest")
         }
     }
 }
