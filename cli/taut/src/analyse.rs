@@ -4,9 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use taut_analysis::{Analysis, Analyzer, Config};
-use taut_report::words;
 
-use crate::input;
+use crate::{input, losses::Losses};
 
 /// The analysis of the recording at `path`.
 pub fn analyse(path: &Path, config: &Config) -> Result<Analysis> {
@@ -19,13 +18,5 @@ pub fn analyse(path: &Path, config: &Config) -> Result<Analysis> {
 
 /// ", 5 stamps LOST" for each thing of which some was, which is what makes [`Analysis::has_loss`]; damage is said by itself.
 pub fn lost(analysis: &Analysis) -> String {
-    let totals = &analysis.totals;
-    let what = [
-        (totals.lost_stamps, "stamps"),
-        (totals.lost_ros_events, "ROS 2 events"),
-        (totals.lost_kernel_events, "kernel events"),
-        (totals.lost_telemetry, "telemetry messages"),
-        (analysis.profile.as_ref().map_or(0, |profile| profile.lost), "samples of stacks"),
-    ];
-    what.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {} {what} LOST", words::count(*n))).collect()
+    Losses::of_analysis(analysis).to_string()
 }

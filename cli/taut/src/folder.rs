@@ -1,4 +1,5 @@
-//! Folders on the command line, for every option that names one. Where a file is meant, - is stdout; a folder of that name is a slip.
+//! Folders on the command line, for every option that names one. Where a file is meant, - is stdout; a folder of that name is a slip, and
+//! so is a recording that is being made.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,14 @@ pub fn named() -> impl TypedValueParser<Value = PathBuf> {
 /// A folder, or a URL.
 pub fn or_url(text: &str) -> Result<String, String> {
     checked(Path::new(text)).map(|()| text.to_owned())
+}
+
+/// A recording that is being made: meanwhile stdout is its command's.
+pub fn recording() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path == Path::new("-") {
+        true => Err("no recording is made on stdout; name a file, or ./- if it is called so".to_owned()),
+        false => Ok(path),
+    })
 }
 
 fn checked(path: &Path) -> Result<(), String> {
@@ -55,6 +64,21 @@ mod tests {
         }
         assert!(others.is_empty(), "name a folder, and not by folder::named:\n{}", others.join("\n"));
         assert!(folders >= 15, "{folders}");
+    }
+
+    #[test]
+    fn every_recording_that_is_being_made_refuses_a_dash() {
+        let mut recordings = 0;
+        for (path, arg) in arguments::all() {
+            let shown = format!("{} {}", path.join(" "), arg.get_id());
+            if ["taut record output", "taut wakeup record"].contains(&shown.as_str()) {
+                recordings += 1;
+                let error = arguments::refused(&path, &arg, "-").unwrap_or_else(|| panic!("{shown} takes -"));
+                assert!(error.contains("name a file, or ./-"), "{shown}: {error}");
+                assert_eq!(arguments::refused(&path, &arg, "./-"), None, "{shown}");
+            }
+        }
+        assert_eq!(recordings, 2);
     }
 
     /// A name of a folder need not be text.

@@ -6,10 +6,10 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 use memmap2::Mmap;
 use taut_analysis::{Analysis, Analyzer, Config, DeclaredChain};
 use taut_points::hosts::{ClocksFrom, Host, Joined, MOST_HOSTS, Renumber, Survey, host_names, join, joined_info};
-use taut_recording::{Contents, Ending, Info, Record, Shown};
+use taut_recording::{Contents, Ending, Info, Lost, Record, Shown};
 use taut_report::hosts_sentences;
 
-use crate::input;
+use crate::{input, losses::Losses};
 
 /// Recordings on one clock; no file is changed.
 pub struct JoinedRecordings {
@@ -24,6 +24,7 @@ struct Surveyed {
     bytes: Mmap,
     survey: Survey,
     contents: Contents,
+    lost: Vec<Lost>,
 }
 
 /// Options of everything that joins.
@@ -146,6 +147,13 @@ impl JoinedRecordings {
         self.contents().flat_map(of_host).collect()
     }
 
+    /// What all recordings together say of their losses.
+    pub fn losses(&self) -> Losses {
+        let mut losses = Losses::default();
+        self.recordings.iter().flat_map(|of| &of.lost).for_each(|lost| losses.count(lost));
+        losses
+    }
+
     /// The analysis of all.
     pub fn analyse(&self, config: &Config) -> Result<Analysis> {
         let mut analyzer = Analyzer::new(config.clone());
@@ -163,9 +171,14 @@ fn hosts<'a>(recordings: &'a [Surveyed], names: &'a [String]) -> Vec<Host<'a>> {
 fn surveyed(path: &Path) -> Result<Surveyed> {
     let read = || -> Result<Surveyed> {
         let bytes = input::map(path)?;
-        let mut survey = Survey::default();
-        let contents = taut_recording::read(&bytes, &mut |record| survey.record(&record))?;
-        Ok(Surveyed { bytes, survey, contents })
+        let (mut survey, mut lost) = (Survey::default(), Vec::new());
+        let contents = taut_recording::read(&bytes, &mut |record| {
+            survey.record(&record);
+            if let Record::Lost(told) = record {
+                lost.push(told);
+            }
+        })?;
+        Ok(Surveyed { bytes, survey, contents, lost })
     };
     read().with_context(|| path.shown())
 }

@@ -17,6 +17,7 @@ mod format;
 mod groups;
 mod input;
 mod joined;
+mod losses;
 #[cfg(all(target_feature = "crt-static", target_env = "gnu"))]
 mod names;
 mod output;

@@ -16,7 +16,8 @@ use taut_recording::{Contents, Record};
 
 /// Stamps at two points, `argv[1]` µs apart, until it is killed or `argv[2]` messages are done; `argv[3]` is then how it ends. Where
 /// the file "slow" is, the next message takes 60 ms, and the file goes; with a fourth argument the last one takes 500 ms. For a file "thread"
-/// a thread begins, and makes a file of its name. The file "warm" is there after 1000 messages. SIGHUP is heeded, and ends nothing.
+/// a thread begins, and makes a file of its name; for a file "stop" it ends. The file "warm" is there after 1000 messages. SIGHUP is heeded,
+/// and ends nothing.
 const ROBOT: &str = r#"
 #include "taut.h"
 #include <fcntl.h>
@@ -47,6 +48,7 @@ int main(int argc, char **argv) {
     taut_applied(id);
     if (unlink("thread") == 0) pthread_create(&thread, NULL, work, (void *)(intptr_t)++threads);
     if (id == 1000) close(creat("warm", 0600));
+    if (unlink("stop") == 0) break;
   }
   if (argc > 3 && argv[3][0] == '-') raise(atoi(argv[3] + 1));
   return argc > 3 ? atoi(argv[3]) : 0;
@@ -254,6 +256,37 @@ fn a_save_says_what_it_lacks() {
     assert!(ending.lost_stamps == lost && lost > 0, "{said}");
     let notes = ending.notes;
     assert!(notes.len() == 1 && notes[0].contains("7-0.taut: protocol version 3"), "{notes:?}");
+}
+
+/// What lies in it, whatever writes to the machine's memory may damage.
+#[test]
+fn damaged_memory_is_a_loss() {
+    let folder = robot();
+    let words =
+        ["record", "-o", "run.mcap", "--tier", "stamps", "--flight-recorder", "--", "./robot", "100", "1000000000"];
+    let mut recorder = taut(&folder, &words).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(recorder.stderr.take().unwrap());
+    let flight = Flight { recorder, said, lines: Vec::new() };
+    let pid = flight.recorder.id().to_string();
+    let memory = || {
+        let mut open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().map(|fd| fd.path());
+        open.find(|fd| std::fs::read_link(fd).is_ok_and(|to| to.to_string_lossy().contains("live.mcap")))
+    };
+    let length = || memory().and_then(|file| file.metadata().ok()).map_or(0, |file| file.len());
+    until("what is longer than the head of a recording", || length() > 1 << 18);
+    let file = std::fs::File::options().write(true).open(memory().unwrap()).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 4096], length() / 2).unwrap();
+    let saved = taut(&folder, &["record", "--save", "--pid", &pid]).output().unwrap();
+    let said = String::from_utf8_lossy(&saved.stderr).into_owned();
+    assert!(saved.status.code() == Some(5) && said.contains(" of the memory LOST"), "{said}");
+    let notes = held(&folder, "run-1.mcap").contents.ending.unwrap().notes;
+    assert!(notes.iter().any(|note| note.ends_with(" of the memory could not be read back")), "{notes:?}");
+    // The recorder's own end says so, too: it may have been asked by a signal.
+    folder.write("stop", "");
+    let (code, said) = flight.end();
+    let last = said.lines().find(|line| line.starts_with("taut: flight recorder: 1 recording saved"));
+    assert!(last.is_some_and(|line| line.contains(" of the memory LOST")), "{said}");
+    assert_eq!(code, Some(5), "{said}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use stream::{CLEAN, Delay, Motion, Scenario, Stream};
 use taut_clock::{ClockPair, Counter, Ticks};
-use taut_recording::{Ending, Info, Name, Record, StampBatch, Writer};
+use taut_recording::{Ending, Info, Lost, Name, Record, StampBatch, Writer};
 
 const GUARD: &str = "[guard]\nperiod_ns = 10_000_000\ntcp_limit_mm_s = 1000.0\nstale_ns = 300_000_000\n\
     age_max_ns = 300_000_000\n";
@@ -43,6 +43,11 @@ impl Folder {
 
 /// A recording as `taut.guard.record_frame` makes it, of seconds of a simulated stream.
 fn record(path: &Path, scenario: Scenario, motion: Motion, seconds: u64) {
+    record_with(path, scenario, motion, seconds, None);
+}
+
+/// The same with a loss of stamps at this place.
+fn record_with(path: &Path, scenario: Scenario, motion: Motion, seconds: u64, lost_at: Option<&str>) {
     let mut simulated = Stream::new(scenario, motion, 11);
     let mut writer = Writer::create(path, &Info::default()).unwrap();
     for at in [0, 100_000_000_000] {
@@ -78,7 +83,26 @@ fn record(path: &Path, scenario: Scenario, motion: Motion, seconds: u64) {
         writer.write(&Record::Stamps(batch)).unwrap();
         writer.flush_due(now_ns).unwrap();
     }
+    if let Some(place) = lost_at {
+        let time_ns = seconds * 1_000_000_000;
+        writer.write(&Record::Lost(Lost { time_ns, place: place.into(), count: 9, ..Lost::default() })).unwrap();
+    }
     writer.finish(&Ending { end_monotonic_ns: seconds * 1_000_000_000, ..Ending::default() }).unwrap();
+}
+
+#[test]
+fn frames_may_be_among_the_stamps_that_their_thread_lost() {
+    let folder = Folder::new();
+    for (place, code) in [("1/1", 5), ("7-0.taut", 5), ("1/2", 0)] {
+        record_with(&folder.path("run.mcap"), JITTER, Motion::steady(0.92), 20, Some(place));
+        let said = predicate::str::contains("run.mcap, 9 stamps LOST: frames may be among them");
+        for arguments in [&["run.mcap", "--guard", "guard.toml"][..], &["run.mcap", "--tcp-limit", "1000", "--tune"]] {
+            let replayed = folder.replay(arguments).code(code);
+            if code == 5 {
+                replayed.stderr(said.clone());
+            }
+        }
+    }
 }
 
 #[test]

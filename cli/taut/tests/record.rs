@@ -103,7 +103,8 @@ fn long_enough(shows: impl FnMut(&str) -> bool) {
 #[test]
 fn a_c_program_is_recorded_and_its_account_balances() {
     let bench = Bench::new();
-    bench.taut(&["record", "-o", "run.mcap", "--", "./robot", "300"]).assert().success();
+    // A busy machine loses kernel events; of stamps none may be lost.
+    bench.taut(&["record", "--ignore-loss", "-o", "run.mcap", "--", "./robot", "300"]).assert().success();
     let report = bench.report("run.mcap");
     let chain = &report["chains"][0];
     assert_eq!(chain["name"], "robot.read → robot.written");
@@ -126,7 +127,8 @@ fn a_process_whose_name_is_no_text_is_recorded_to_its_end() {
         std::fs::copy(bench.path("robot"), bench.path(name)).unwrap();
         let output = format!("{at}.mcap");
         // Longer than the recorder waits before it looks for dead processes.
-        bench.taut(&["record", "-o", &output, "--", &format!("./{name}"), "600", "1000"]).assert().success();
+        let words = ["record", "--ignore-loss", "-o", &output, "--", &format!("./{name}"), "600", "1000"];
+        bench.taut(&words).assert().success();
         let report = bench.report(&output);
         assert_eq!(report["recording"]["stamps"], 600 * 3 + 400, "{name}");
         assert_eq!(report["chains"][0]["messages"], 600, "{name}");
@@ -225,15 +227,28 @@ fn a_ring_that_is_refused_is_a_loss() {
             r#"(printf '{bytes}'; head -c 8000 /dev/zero) > "$TAUT_SESSION/.new"; mv "$TAUT_SESSION/.new" "$TAUT_SESSION/{name}""#
         )
     };
-    for (bytes, name, what, why) in [
+    for (bytes, name, what, why, lost) in [
         (
             r"TAUTRING\003",
             "7-0.taut",
             LostWhat::Stamps,
             "7-0.taut: protocol version 3, this taut knows 1 and 2; its stamps are",
+            "some stamps LOST",
         ),
-        (r"TAUTTELE\002", "7-0.telemetry", LostWhat::Telemetry, "7-0.telemetry: telemetry protocol version 2"),
-        (r"TAUTROSO\002", "7-0.ros", LostWhat::RosEvents, "7-0.ros: version 2 of ROS 2 objects"),
+        (
+            r"TAUTTELE\002",
+            "7-0.telemetry",
+            LostWhat::Telemetry,
+            "7-0.telemetry: telemetry protocol version 2",
+            "some telemetry messages LOST",
+        ),
+        (
+            r"TAUTROSO\002",
+            "7-0.ros",
+            LostWhat::RosEvents,
+            "7-0.ros: version 2 of ROS 2 objects",
+            "some ROS 2 events LOST",
+        ),
     ] {
         let script = format!("{}; exec ./robot 300", put(bytes, name));
         let words =
@@ -241,7 +256,7 @@ fn a_ring_that_is_refused_is_a_loss() {
         let taut = bench.taut(&words).output().unwrap();
         let said = String::from_utf8_lossy(&taut.stderr);
         assert_eq!(taut.status.code(), Some(5), "{said}");
-        assert!(said.contains(why) && said.contains(" LOST"), "{said}");
+        assert!(said.contains(why) && said.contains(lost), "{said}");
         let (notes, lost) = bench.lost("run.mcap");
         assert!(notes.len() == 1 && notes[0].contains(why), "{notes:?}");
         assert_eq!(lost, [(what, 1, true)]);
@@ -400,7 +415,7 @@ fn exit_codes_and_deaths_are_passed_on() {
     let headline = |run: &str| bench.report(run)["headline"].as_str().unwrap().to_owned();
     let failed = "The recorded program failed: it ended with exit code 42. ";
     assert!(headline("failed.mcap").starts_with(failed), "{}", headline("failed.mcap"));
-    bench.taut(&["record", "-o", "fine.mcap", "--", "./robot", "3"]).assert().success();
+    bench.taut(&["record", "--ignore-loss", "-o", "fine.mcap", "--", "./robot", "3"]).assert().success();
     assert!(!headline("fine.mcap").contains("failed"));
     bench.taut(&["record", "--", "sh", "-c", "kill -9 $$"]).assert().code(137);
 }
@@ -654,7 +669,8 @@ fn nothing_fails_because_nobody_listens() {
     for (arguments, code) in [
         (&["report", "missing.mcap"][..], 2),
         (&["report", "--no-such-option"], 2),
-        (&["record", "-o", "run.mcap", "--", "./robot", "10", "100", "7"], 7),
+        // Of few stamps none is lost; kernel events are, on a busy machine.
+        (&["record", "--tier", "stamps", "-o", "run.mcap", "--", "./robot", "10", "100", "7"], 7),
         (&["recover", "run.mcap", "-o", "clean.mcap"], 0),
         (&["report", "run.mcap", "-o", "report.txt"], 0),
         (&["export", "csv", "run.mcap", "-o", "run.csv"], 0),
@@ -669,7 +685,8 @@ fn nothing_fails_because_nobody_listens() {
 #[test]
 fn forks_and_grandchildren_are_followed() {
     let bench = Bench::new();
-    bench.taut(&["record", "--", "sh", "-c", "./robot 20 & (./robot 30; true); wait"]).assert().success();
+    let words = ["record", "--ignore-loss", "--", "sh", "-c", "./robot 20 & (./robot 30; true); wait"];
+    bench.taut(&words).assert().success();
     let report = bench.report("taut-run.mcap");
     // Equal ids of two processes: an id that begins anew is a message of its own.
     assert_eq!(report["recording"]["stamps"].as_u64().unwrap(), 20 * 3 + 14 + 30 * 3 + 20);

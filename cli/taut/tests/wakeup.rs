@@ -117,6 +117,7 @@ fn refusals_name_the_value_and_the_remedy() {
         ("wakeup --above 1ms", "--explain"),
         ("wakeup --polcy fifo", "--policy"),
         ("wakeup --vary colour=red", "dma-latency"),
+        ("wakeup --vary governor=../x", "give a name such as performance"),
         ("wakeup --dma-latency 20", "up to 1s, such as 0 or 20us"),
         ("wakeup --vary dma-latency=none,20", "up to 1s, such as 0 or 20us"),
         ("wakeup --read no.hlog", "no.hlog: line 1 is neither a comment nor an interval"),
@@ -129,6 +130,11 @@ fn refusals_name_the_value_and_the_remedy() {
         let (line, code) = refusal(folder.path(), arguments);
         assert!(code == 2 && line.contains(said), "{arguments}: {code} {line}");
     }
+    // Where there are governors, the lines before say how they are put back.
+    let output = taut(folder.path(), "wakeup --vary governor=warp --duration 100ms");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let last = said.lines().last().unwrap_or_default();
+    assert!(output.status.code() == Some(2) && last.contains("governor warp: this machine "), "{said}");
 }
 
 #[test]
@@ -185,6 +191,13 @@ fn late_wakes_are_taken_apart_without_a_rest() {
     for wake in explained["worst"].as_array().unwrap() {
         let parts: u64 = wake["parts"].as_array().unwrap().iter().map(part_ns).sum();
         assert_eq!(parts, n(&wake["late_ns"]));
+    }
+    // The kernel's own tracers are used, or it is said why not.
+    let tracers = &found["tracers"];
+    for name in ["timerlat", "osnoise"] {
+        let mut missing = tracers["missing"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let is_missing = missing.any(|why| why.starts_with(&format!("{name}: ")));
+        assert_eq!(tracers[name].is_null(), is_missing, "{name}: {tracers}");
     }
     let report = json(folder.path(), "report run.mcap");
     assert_eq!(report["chains"][0]["name"], "probe.due → probe.woke");

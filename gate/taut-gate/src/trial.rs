@@ -160,7 +160,7 @@ pub struct Host {
 pub struct Beside {
     /// How late its wakes were.
     pub late: TrialFigures,
-    /// Share of the time in which it waited for a wake that was over 2 ms late.
+    /// Share of the time in which it waited for a wake that was over 2 ms late, less what a CPU quota kept from it.
     pub stalled: f64,
 }
 
@@ -476,10 +476,11 @@ fn hop(chain: &Chain, sides: &Sides, rows: &[&[taut_analysis::Spent]], at: usize
 }
 
 fn beside(probe: &Chain, duration_s: f64) -> Beside {
-    let late: Vec<u64> = probe.series.iter().map(|(_, late)| *late).collect();
+    let wakes = wakes(probe);
+    let late: Vec<u64> = wakes.iter().map(|(_, late)| *late).collect();
     // Stalls that several CPUs met at once count once.
     let mut stalls: Vec<(u64, u64)> =
-        probe.series.iter().filter(|(_, late)| *late >= STALL_NS).map(|(at, late)| (*at, at + late)).collect();
+        wakes.iter().filter(|(_, late)| *late >= STALL_NS).map(|(at, late)| (*at, at + late)).collect();
     stalls.sort_unstable();
     let (mut stalled_ns, mut until) = (0, 0);
     for (from, to) in stalls {
@@ -487,6 +488,20 @@ fn beside(probe: &Chain, duration_s: f64) -> Beside {
         until = until.max(to);
     }
     Beside { late: TrialFigures::of(&late), stalled: stalled_ns as f64 / 1e9 / duration_s.max(1e-9) }
+}
+
+/// When the probe's wakes were due, and how late they were. It may share the program's CPU quota: what that kept from it is no more the
+/// machine's doing than what it kept from the program.
+fn wakes(probe: &Chain) -> Vec<(u64, u64)> {
+    let is_held = |sides: &&Sides| sides.shares.iter().any(|share| share.cause == Cause::Throttled);
+    let Some(sides) = probe.explained.sides.as_ref().filter(is_held) else { return probe.series.clone() };
+    let late = |hops: &[taut_analysis::Spent]| -> u64 {
+        let total_ns: u64 = hops.iter().map(|hop| hop.total_ns).sum();
+        let held_ns: u64 = hops.iter().map(|hop| hop.total_ns - hop.machine_ns - hop.work_ns).sum();
+        // Timer slack and the like are shorter, and stay.
+        if held_ns >= STALL_NS { total_ns - held_ns } else { total_ns }
+    };
+    sides.start_ns.iter().copied().zip(sides.messages().map(late)).collect()
 }
 
 fn active_s(chain: &Chain) -> f64 {
@@ -539,4 +554,45 @@ fn void(analysis: &Analysis, beside: Option<&Beside>, wanted: &TrialOptions) -> 
 /// The word of a cause that a program may do something about: it is not the machine's.
 pub(crate) fn is_wait_for_others(cause: &str) -> bool {
     matches!(Cause::from_word(cause), Some(Cause::Queued | Cause::Executor | Cause::Partner | Cause::Lock | Cause::Gil))
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_analysis::{Explained, SideShare};
+
+    use super::*;
+
+    /// A hundred wakes in 2 s, of which each tenth is 8 ms late: so much of that because a quota was used up.
+    fn probe(held_ns: u64) -> Chain {
+        let is_late = |wake: u64| wake % 10 == 9;
+        let late = |wake: u64| if is_late(wake) { 8_000_000 } else { 20_000 };
+        let spent = |wake: u64| {
+            let (total_ns, work_ns) = (late(wake), 5_000);
+            let held_ns = if is_late(wake) { held_ns } else { 0 };
+            taut_analysis::Spent { total_ns, machine_ns: total_ns - held_ns - work_ns, work_ns }
+        };
+        let share = SideShare { hop: 0, cause: Cause::Throttled, is_machine: false, time_ns: 10 * held_ns };
+        let sides = Sides {
+            hops: 1,
+            start_ns: (0..100).map(|wake| wake * 20_000_000).collect(),
+            spent: (0..100).map(spent).collect(),
+            shares: Some(share).filter(|share| share.time_ns > 0).into_iter().collect(),
+            ..Sides::default()
+        };
+        Chain {
+            series: (0..100).map(|wake| (wake * 20_000_000, late(wake))).collect(),
+            explained: Explained { sides: Some(sides), ..Explained::default() },
+            ..Chain::default()
+        }
+    }
+
+    #[test]
+    fn what_a_quota_kept_from_the_probe_is_no_stall_of_the_machine() {
+        let beside = |held_ns| beside(&probe(held_ns), 2.0);
+        assert!((beside(0).stalled - 0.04).abs() < 1e-9, "{:?}", beside(0));
+        assert_eq!(beside(7_900_000).stalled, 0.0);
+        assert_eq!(beside(0).late.p50, beside(7_900_000).late.p50);
+        // 3 ms of each are left to the machine.
+        assert!((beside(5_000_000).stalled - 0.015).abs() < 1e-9, "{:?}", beside(5_000_000));
+    }
 }

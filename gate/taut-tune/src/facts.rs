@@ -11,7 +11,7 @@ use taut_analysis::Cause;
 use taut_doctor::{Finding, Remedy, State};
 use taut_lab::Cpus;
 
-use crate::{Identity, Outside, python, scheduler, setting_file::read_setting};
+use crate::{Identity, Outside, identity::status, python, scheduler, setting_file::read_setting};
 
 /// CAP_SYS_NICE.
 const SYS_NICE: u64 = 1 << 23;
@@ -126,7 +126,7 @@ impl Facts {
     /// Of this machine. `taut`: this program, for the command that grants permissions.
     pub fn gather(taut: &Path, allows_changes: bool, findings: &[Finding]) -> Facts {
         let me = Process::myself().ok();
-        let capabilities = me.as_ref().and_then(|me| me.status().ok()).map_or(0, |status| status.capeff);
+        let capabilities = status(std::process::id() as i32).map_or(0, |status| status.capeff);
         let limits = me.as_ref().and_then(|me| me.limits().ok());
         let at_least = |limit: Option<LimitValue>, least: u64| match limit {
             Some(LimitValue::Unlimited) => true,
@@ -199,7 +199,7 @@ fn setting(finding: &Finding) -> Option<(String, Cause, Vec<Outside>)> {
 fn thread(name: &str, own: &[String]) -> Option<Thread> {
     let (comm, tid) = name.rsplit_once('/')?;
     let tid: i32 = tid.parse().ok()?;
-    let alive = Process::new(tid).ok().and_then(|process| Some((process.stat().ok()?, process.status().ok()?)));
+    let alive = Process::new(tid).ok().and_then(|process| Some((process.stat().ok()?, status(tid)?)));
     let alive = alive.filter(|(stat, _)| stat.comm == comm && !matches!(stat.state, 'Z' | 'X'));
     match alive {
         Some((stat, status)) => Some(Thread {
@@ -285,6 +285,7 @@ fn of_groups(old: (&str, &str), new: (&str, &str), is_such: impl Fn(&str) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::{named_without_text, until_it_has_its_name};
 
     #[test]
     fn the_machines_first_process_and_those_above_and_below_this_one_are_left_alone() {
@@ -305,5 +306,18 @@ mod tests {
         let gone = i32::MAX - 1;
         assert!(thread(&format!("loop/{gone}"), &own).unwrap().is_own);
         assert_eq!(thread(&format!("hog/{gone}"), &own), None);
+    }
+
+    #[test]
+    fn a_thread_whose_name_is_no_text_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let sleep = ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|path| Path::new(path).exists()).unwrap();
+        let mut program = std::process::Command::new(named_without_text(folder.path(), sleep));
+        let mut child = program.arg("1000").spawn().unwrap();
+        until_it_has_its_name(child.id());
+        let found = thread(&format!("x로봇팔제\u{fffd}/{}", child.id()), &[]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.is_some_and(|thread| !thread.is_own && thread.cpus.is_some()));
     }
 }

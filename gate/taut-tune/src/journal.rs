@@ -26,6 +26,7 @@ use taut_lab::Cpus;
 use crate::{
     Error, Identity,
     family::family,
+    identity::status,
     scheduler::{self, Scheduling},
     setting_file::{read_setting, write_setting},
 };
@@ -154,8 +155,7 @@ fn undo_entries(entries: Vec<Entry>) -> (Vec<Entry>, Vec<(Entry, Error)>) {
 
 /// Threads and child processes that a process has started since then; none of a thread that is not its process's first.
 fn heirs(tid: i32, at: u64) -> Vec<i32> {
-    let is_first = |process: &Process| process.status().is_ok_and(|status| status.tgid == tid);
-    if !Process::new(tid).is_ok_and(|process| is_first(&process)) {
+    if status(tid).is_none_or(|status| status.tgid != tid) {
         return Vec::new();
     }
     let processes = family(tid, &BTreeSet::new()).into_iter().filter_map(|pid| Process::new(pid).ok());
@@ -426,6 +426,7 @@ fn undo_file(path: &Path, is_asked: bool) -> Result<Undone, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::{named_without_text, until_it_has_its_name};
 
     #[test]
     fn a_journal_of_a_process_that_was_killed_is_undone_by_hand() {
@@ -525,5 +526,23 @@ mod tests {
         if restored.is_ok() {
             assert_eq!(now, [own, own + 3, own, own + 7]);
         }
+    }
+
+    #[test]
+    fn a_process_whose_name_is_no_text_has_heirs() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut shell = Command::new(named_without_text(folder.path(), "/bin/sh"));
+        shell.args(["-c", "sleep 1000 & echo $!; read go"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        until_it_has_its_name(shell.id());
+        let mut line = String::new();
+        io::BufRead::read_line(&mut io::BufReader::new(shell.stdout.take().unwrap()), &mut line).unwrap();
+        let child = line.trim().parse::<i32>().unwrap();
+        let found = heirs(shell.id() as i32, 0);
+        // SAFETY: a signal to a process that this test started.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert_eq!(found, [child]);
     }
 }

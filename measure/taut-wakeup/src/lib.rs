@@ -26,7 +26,7 @@ pub use findings::{
     Stalls, Throttling, Turn, Variant,
 };
 pub use governor::governors;
-pub use load::{Load, Work};
+pub use load::{Load, Work, end_with};
 pub use run::{Event, Live, Plan, run};
 pub use settings::{KEYS, Policy, Settings, Wake, duration, length};
 pub use stalls::{StallWatch, THRESHOLD_NS as STALL_NS};

@@ -3,10 +3,15 @@
 use std::{
     ffi::OsString,
     fmt,
-    io::{Seek, Write},
+    io::{self, Seek, Write},
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     str::FromStr,
+};
+
+use rustix::{
+    io::Errno,
+    process::{Signal, getppid, set_parent_process_death_signal},
 };
 
 use crate::Error;
@@ -81,12 +86,13 @@ impl Work {
         WORDS.iter().find(|(known, _)| *known == word).map(|(_, work)| *work)
     }
 
-    /// Works in so many threads until the process is killed, and with its parent at the latest.
+    /// Works in so many threads until the process is killed, and with its parent at the latest, which is `parent`.
     ///
     /// # Errors
-    /// A thread that could not be started; a file that could not be written.
-    pub fn go(self, workers: u32) -> std::io::Result<()> {
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    /// A thread that could not be started; a file that could not be written; a parent that has ended.
+    pub fn go(self, workers: u32, parent: i32) -> std::io::Result<()> {
+        // An executable with capabilities loses what was asked for before it was executed.
+        end_with(parent)?;
         let start = |_| std::thread::Builder::new().stack_size(256 << 10).spawn(move || self.work());
         let threads = (0..workers).map(start).collect::<std::io::Result<Vec<_>>>()?;
         threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
@@ -142,6 +148,19 @@ impl Work {
     }
 }
 
+/// From now on this process is killed when its parent ends. May be called between fork and exec.
+///
+/// # Errors
+/// The parent has ended by now (ESRCH), and would send no signal any more: this process has another than `parent`.
+pub fn end_with(parent: i32) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // One of another PID namespace has no number here.
+    match getppid() {
+        Some(now) if now.as_raw_nonzero().get() != parent => Err(Errno::SRCH.into()),
+        _ => Ok(()),
+    }
+}
+
 /// A load that runs until it is dropped.
 pub(crate) struct Running {
     load: Load,
@@ -172,6 +191,9 @@ impl Running {
             }
         };
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).env_remove("TAUT_SESSION");
+        let parent = std::process::id() as i32;
+        // SAFETY: two system calls between fork and exec, which are async-signal-safe.
+        unsafe { command.pre_exec(move || end_with(parent)) };
         let child = command.process_group(0).spawn().map_err(|error| match load {
             Load::StressNg(_) if error.kind() == std::io::ErrorKind::NotFound => {
                 failed("stress-ng is not installed: apt install stress-ng".into())
@@ -228,5 +250,30 @@ mod tests {
         let pid = rustix::process::Pid::from_child(&long.child);
         drop(long);
         assert!(rustix::process::test_kill_process(pid).is_err(), "killed and waited for");
+    }
+
+    /// By its parent the kernel means the thread that started it.
+    #[test]
+    fn a_load_that_is_no_worker_of_ours_ends_with_its_parent_too() {
+        let start = || Running::start(&Load::Command("exec sleep 1000".into()), &[]).unwrap();
+        let mut load = std::thread::spawn(start).join().unwrap();
+        let ended = (0..60_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            load.check().is_err()
+        });
+        assert!(ended);
+    }
+
+    #[test]
+    fn a_child_whose_parent_has_ended_before_it_could_ask_does_not_start() {
+        let start = |parent: i32| {
+            let mut command = Command::new("true");
+            // SAFETY: as in `Running::start`.
+            unsafe { command.pre_exec(move || end_with(parent)) };
+            command.spawn().and_then(|mut child| child.wait())
+        };
+        let own = std::process::id() as i32;
+        assert!(start(own).is_ok_and(|status| status.success()));
+        assert_eq!(start(own + 1).unwrap_err().raw_os_error(), Some(libc::ESRCH));
     }
 }

@@ -33,6 +33,8 @@ pub struct Files<F> {
     renamed: usize,
     /// Files that were taken up so far.
     found: usize,
+    /// That there are too many was told.
+    is_full_told: bool,
 }
 
 /// Paths that may be taken up.
@@ -57,7 +59,7 @@ pub enum Then {
 impl<F: Mapped> Files<F> {
     pub fn new(directory: &Path, extension: &'static str, lost: (LostWhat, &'static str)) -> Files<F> {
         let (listing, refused) = (Listing::new(directory.to_owned()), Refused::default());
-        Files { extension, lost, listing, taken: HashMap::new(), refused, renamed: 0, found: 0 }
+        Files { extension, lost, listing, taken: HashMap::new(), refused, renamed: 0, found: 0, is_full_told: false }
     }
 
     pub fn directory(&self) -> &Path {
@@ -110,6 +112,28 @@ impl<F: Mapped> Files<F> {
             paths.push(path);
         }
         Ok(Found { paths, is_cut: listed.is_cut })
+    }
+
+    /// Looks for new files and takes them up, so many at a time: what they are called, and what becomes of the others, in words.
+    pub fn discover(
+        &mut self,
+        (most, name, others): (usize, &str, &str),
+        mut open: impl FnMut(&Path) -> io::Result<F>,
+        refused: &mut Vec<String>,
+    ) {
+        // That the directory is gone is told by what looks for rings.
+        for path in self.look().unwrap_or_default().paths {
+            if self.len() >= most {
+                let why = format!("the session has more than {most} {name} at a time");
+                self.wait(path, &why);
+                if !std::mem::replace(&mut self.is_full_told, true) {
+                    refused.push(format!("{why}: {others}"));
+                }
+                continue;
+            }
+            let opened = open(&path);
+            refused.extend(self.take_up(path, opened).err().flatten());
+        }
     }
 
     /// Takes a file up.
@@ -171,6 +195,7 @@ impl<F: Mapped> Files<F> {
     /// Forgets what was refused and lists the directory again, so that it is told again.
     pub fn look_again(&mut self) {
         self.refused.clear();
+        self.is_full_told = false;
         self.listing = Listing::new(self.listing.directory().to_owned());
     }
 }
@@ -191,6 +216,26 @@ mod tests {
         fn holds(&self) -> LostWhat {
             LostWhat::RosEvents
         }
+    }
+
+    #[test]
+    fn that_there_are_too_many_is_told_once_until_all_is_told_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Files::new(folder.path(), "ros", (LostWhat::RosEvents, "names are"));
+        let told = |files: &mut Files<Plain>| {
+            let mut refused = Vec::new();
+            files.discover((1, "processes", "the others wait"), |path| Shared::open(path).map(Plain), &mut refused);
+            (files.len(), refused)
+        };
+        let full = || (1, vec!["the session has more than 1 processes at a time: the others wait".to_owned()]);
+        for name in ["1-0.ros", "2-0.ros", "3-0.ros"] {
+            fs::write(folder.path().join(name), [0; 4096]).unwrap();
+        }
+        assert_eq!(told(&mut files), full());
+        // The directory is listed again while it has just changed.
+        assert_eq!(told(&mut files), (1, vec![]));
+        files.look_again();
+        assert_eq!(told(&mut files), full());
     }
 
     #[test]

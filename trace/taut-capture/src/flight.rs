@@ -109,6 +109,8 @@ pub struct Keeper {
     waiting: Vec<String>,
     is_short: bool,
     has_failed: bool,
+    /// Places that the saves so far could not read back.
+    damaged: u64,
 }
 
 struct Saving {
@@ -146,6 +148,7 @@ impl Keeper {
             waiting: Vec::new(),
             is_short: false,
             has_failed: false,
+            damaged: 0,
         })
     }
 
@@ -276,7 +279,7 @@ impl Keeper {
         let reason = why.clone();
         let body = move || {
             give_way();
-            let result = job.write().map(|(path, bytes)| Kept { path, span, bytes });
+            let result = job.write().map(|(path, bytes, damaged)| Kept { path, span, bytes, damaged });
             let result = result.map_err(|error| NotSaved::from_source(&error));
             job.needs.store(u64::MAX, SeqCst);
             Saved { why: reason, result }
@@ -314,8 +317,16 @@ impl Keeper {
         !self.has_failed
     }
 
+    /// Places of the memory that the saves so far could not read back.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
     fn report(&mut self, saved: Saved, answers: &[Request]) {
-        self.has_failed |= saved.result.is_err();
+        match &saved.result {
+            Ok(kept) => self.damaged += kept.damaged,
+            Err(_) => self.has_failed = true,
+        }
         if let Some(requests) = &self.requests {
             answers.iter().for_each(|request| requests.answer(request, &saved));
         }
@@ -330,11 +341,7 @@ impl Keeper {
 
 /// The facts of a stretch that begins later than its recording.
 fn since(info: &Info, time_ns: u64, why: &str) -> Info {
-    let mut info = Info {
-        start_realtime_ns: info.start_realtime_ns + time_ns.saturating_sub(info.start_monotonic_ns),
-        start_monotonic_ns: time_ns,
-        ..info.clone()
-    };
+    let mut info = info.since(time_ns);
     info.facts.push(("flight_recorder".to_owned(), why.to_owned()));
     info.facts.sort();
     info
@@ -358,7 +365,8 @@ struct Job {
 }
 
 impl Job {
-    fn write(&self) -> Result<(PathBuf, u64), Error> {
+    /// The file, its length, and how many places of the memory are missing in it.
+    fn write(&self) -> Result<(PathBuf, u64, u64), Error> {
         let file = self.file.as_ref().map_err(|error| memory(io::Error::from(error.kind())))?;
         let (path, mut output) = numbered(&self.name)?;
         let writer = Writer::create_compressed(output.path(), &self.info, self.compression);
@@ -383,7 +391,8 @@ impl Job {
                 return Err(memory(io::Error::other(why)));
             }
             self.needs.store(stretch[1], SeqCst);
-            damaged += taut_recording::pour(&bytes, &mut writer, &mut |record| ending.count(record))?.damage.len();
+            let held = taut_recording::pour(&bytes, &mut writer, &mut |record| ending.count(record))?;
+            damaged += held.damage.len() as u64;
         }
         for frame in named(&self.places) {
             writer.write(&Record::Frame(frame))?;
@@ -394,12 +403,13 @@ impl Job {
             writer.write(&record)?;
         }
         if damaged > 0 {
-            ending.notes.push(format!("{damaged} places of the memory could not be read back"));
+            let places = if damaged == 1 { "place" } else { "places" };
+            ending.notes.push(format!("{damaged} {places} of the memory could not be read back"));
         }
         let bytes = writer.finish(&ending)?;
         let failed = |source| taut_recording::Error::Io { path: path.clone(), source };
         output.put_in_place().map_err(failed)?;
-        Ok((path, bytes))
+        Ok((path, bytes, damaged))
     }
 }
 

@@ -54,7 +54,7 @@ pub use proc::runs as process_runs;
 pub use profile::{Profiling, Scope};
 pub use record::{FirstStamp, Options, Progress, Recorded, Started, preload_folder, record};
 pub use recorders::{Recorder, recorder_of, recorders};
-pub use saved::{Kept, NotSaved, Saved};
+pub use saved::{Answered, Kept, NotSaved, Saved};
 pub use saves::save_now;
 pub use session::check_private;
 pub use target::{Target, session_of};

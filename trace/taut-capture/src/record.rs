@@ -159,6 +159,8 @@ pub struct Progress {
     pub lost_kernel_events: u64,
     /// ROS 2 events lost so far.
     pub lost_ros_events: u64,
+    /// Whether some of what was lost was not counted.
+    pub lost_is_estimate: bool,
     /// Length of the file.
     pub file_bytes: u64,
     /// Processes that stamped so far.
@@ -180,6 +182,10 @@ pub struct Recorded {
     pub is_saved: bool,
     /// As in the file.
     pub ending: Ending,
+    /// Of what the ending counts as lost, that of which some was not counted.
+    pub estimated: Vec<LostWhat>,
+    /// Places of a flight recorder's memory that its saves could not read back.
+    pub damaged: u64,
     /// Length of the file.
     pub file_bytes: u64,
     /// Tier that served.
@@ -414,6 +420,8 @@ struct Recording {
     /// The signal of the last orphan of the command that crashed.
     crashed: Option<i32>,
     ending: Ending,
+    /// Of its losses, those that are not all counted.
+    estimated: Vec<LostWhat>,
     warnings: Vec<String>,
     /// Hashes of the warnings that are no longer kept.
     unsaid: HashSet<u64>,
@@ -528,6 +536,7 @@ impl Recording {
             first_stamp: None,
             crashed: None,
             ending: Ending::default(),
+            estimated: Vec::new(),
             warnings: Vec::new(),
             unsaid: HashSet::new(),
             hashes: RandomState::new(),
@@ -1003,6 +1012,9 @@ impl Recording {
     }
 
     fn lost_of(&mut self, what: LostWhat, place: String, count: u64, is_estimate: bool) {
+        if is_estimate && !self.estimated.contains(&what) {
+            self.estimated.push(what);
+        }
         let (since_ns, time_ns) = (self.looked_ns, monotonic_ns());
         self.write(&Record::Lost(Lost { since_ns, time_ns, what, place, count, is_estimate }));
     }
@@ -1172,6 +1184,7 @@ impl Recording {
             lost_kernel_events: self.ending.lost_kernel_events,
             ros_events: self.ending.ros_events,
             lost_ros_events: self.ending.lost_ros_events,
+            lost_is_estimate: !self.estimated.is_empty(),
             file_bytes: length_of(self.output.path()),
             processes: self.session.as_ref().map_or(0, Session::processes),
             threads: self.threads.recorded(),
@@ -1238,6 +1251,7 @@ impl Recording {
         unread.extend(self.ros.as_ref().map(RosObjects::unread).unwrap_or_default());
         unread.into_iter().for_each(|lost| self.lose(lost));
         self.calibrate();
+        info::other_clock_source(&self.info.facts).into_iter().for_each(|changed| self.note(changed));
         self.warn_of_outliving(exit_code);
         self.with_writer(Writer::flush);
         let last = Progress { is_over: true, ..self.progress(monotonic_ns()) };
@@ -1266,9 +1280,12 @@ impl Recording {
             (None, Some(writer)) => writer.finish(&self.ending),
             (None, None) => Ok(0),
         };
-        let (ending, warnings, tier) = (self.ending, self.warnings, self.started.tier);
+        let damaged = self.flight.as_ref().map_or(0, Keeper::damaged);
+        let (ending, estimated, warnings, tier) = (self.ending, self.estimated, self.warnings, self.started.tier);
         match written {
-            Ok(file_bytes) => Ok(Recorded { exit_code, end, is_saved, ending, file_bytes, tier, warnings }),
+            Ok(file_bytes) => {
+                Ok(Recorded { exit_code, end, is_saved, ending, estimated, damaged, file_bytes, tier, warnings })
+            }
             Err(source) => {
                 let file_bytes =
                     self.flight.as_ref().map_or_else(|| length_of(self.output.path()), |flight| flight.length());

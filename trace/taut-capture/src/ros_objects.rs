@@ -45,32 +45,18 @@ pub struct Drained {
 /// The files of objects of a session directory.
 pub struct RosObjects {
     files: Files<ObjectsFile>,
-    /// That there are too many was reported.
-    is_full_told: bool,
 }
 
 impl RosObjects {
     /// Watches a session directory.
     pub fn open(directory: &Path) -> RosObjects {
-        let files = Files::new(directory, "ros", (LostWhat::RosEvents, "ROS 2 names are"));
-        RosObjects { files, is_full_told: false }
+        RosObjects { files: Files::new(directory, "ros", (LostWhat::RosEvents, "ROS 2 names are")) }
     }
 
     /// Looks for new files.
     pub fn discover(&mut self, refused: &mut Vec<String>) {
-        // That the directory is gone is told by whoever looks for rings.
-        for path in self.files.look().unwrap_or_default().paths {
-            if self.files.len() >= FILES_MAX {
-                let why = format!("the session has more than {FILES_MAX} ROS 2 processes at a time");
-                self.files.wait(path, &why);
-                if !std::mem::replace(&mut self.is_full_told, true) {
-                    refused.push(format!("{why}: the others have no names until some have ended"));
-                }
-                continue;
-            }
-            let opened = ObjectsFile::open(&path);
-            refused.extend(self.files.take_up(path, opened).err().flatten());
-        }
+        let others = "the others have no names until some have ended";
+        self.files.discover((FILES_MAX, "ROS 2 processes", others), ObjectsFile::open, refused);
     }
 
     /// What could not be taken up so far, but may be.

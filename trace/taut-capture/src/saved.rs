@@ -43,4 +43,15 @@ pub struct Kept {
     pub span: Duration,
     /// Its length.
     pub bytes: u64,
+    /// Places of the memory that are missing in it, since they could not be read back.
+    pub damaged: u64,
+}
+
+/// The same, as a process is answered that has asked for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The file.
+    pub path: PathBuf,
+    /// As in [`Kept`].
+    pub damaged: u64,
 }

@@ -22,7 +22,7 @@ use taut_clock::monotonic_ns;
 
 use crate::{
     Error, Recorder, recorder_of,
-    saved::{NotSaved, Saved},
+    saved::{Answered, NotSaved, Saved},
 };
 
 /// In the session directory, for as long as a flight recorder has it.
@@ -88,7 +88,7 @@ impl Requests {
             Ok(kept) => {
                 // The client may be in another folder.
                 let path = std::path::absolute(&kept.path).unwrap_or_else(|_| kept.path.clone());
-                [b"saved\n", path.as_os_str().as_bytes()].concat()
+                [format!("saved\n{}\n", kept.damaged).as_bytes(), path.as_os_str().as_bytes()].concat()
             }
             Err(why) => format!("failed\n{}\n{}", why.errno.unwrap_or(0), why.text).into_bytes(),
         };
@@ -118,7 +118,7 @@ impl Drop for Requests {
 ///
 /// # Errors
 /// It keeps no flight recorder, this user may not ask it, or it ends before it has saved.
-pub fn save_now(recorder: &Recorder) -> Result<Result<PathBuf, NotSaved>, Error> {
+pub fn save_now(recorder: &Recorder) -> Result<Result<Answered, NotSaved>, Error> {
     let folder = recorder.session.join(FOLDER);
     let name = |kind: &str| folder.join(format!("{}-{}.{kind}", std::process::id(), monotonic_ns()));
     let (partial, request) = (name("partial"), name(REQUEST));
@@ -158,13 +158,17 @@ fn is_recorded(session: &Path) -> bool {
         && recorder_of(session).is_some()
 }
 
-fn read(answer: &Path) -> Option<Result<PathBuf, NotSaved>> {
+fn read(answer: &Path) -> Option<Result<Answered, NotSaved>> {
     let mut bytes = Vec::new();
     let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(answer).ok()?;
     file.take(ANSWER_BYTES as u64).read_to_end(&mut bytes).ok()?;
     bytes.truncate(bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()));
     match bytes.strip_prefix(b"saved\n") {
-        Some(path) => Some(Ok(OsString::from_vec(path.to_vec()).into())),
+        Some(said) => {
+            let end = said.iter().position(|byte| *byte == b'\n')?;
+            let damaged = std::str::from_utf8(&said[..end]).ok()?.parse().ok()?;
+            Some(Ok(Answered { path: OsString::from_vec(said[end + 1..].to_vec()).into(), damaged }))
+        }
         None => {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             let (errno, text) = text.strip_prefix("failed\n")?.split_once('\n')?;
@@ -179,7 +183,7 @@ mod tests {
     use crate::saved::Kept;
 
     fn saved(path: &str) -> Saved {
-        let kept = Kept { path: path.into(), span: Duration::ZERO, bytes: 1 };
+        let kept = Kept { path: path.into(), span: Duration::ZERO, bytes: 1, damaged: 2 };
         Saved { why: String::new(), result: Ok(kept) }
     }
 
@@ -206,7 +210,7 @@ mod tests {
         let second = ask(&recorder);
         let second_request = taken(&mut requests);
         requests.answer(&second_request, &saved("/b.mcap"));
-        assert_eq!(second.join().unwrap().unwrap(), PathBuf::from("/b.mcap"));
+        assert_eq!(second.join().unwrap().unwrap(), Answered { path: "/b.mcap".into(), damaged: 2 });
         let why = NotSaved { text: "disk".into(), errno: Some(28) };
         requests.answer(&first_request, &Saved { why: String::new(), result: Err(why.clone()) });
         assert_eq!(first.join().unwrap().unwrap_err(), why);

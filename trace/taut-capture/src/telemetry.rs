@@ -63,8 +63,6 @@ pub struct Drained {
 /// The telemetry files of a session directory.
 pub struct Channels {
     files: Files<ChannelFile>,
-    /// That there are too many was reported.
-    is_full_told: bool,
     described: Described,
     /// A value, copied out of shared memory before it is looked at.
     value: Vec<u8>,
@@ -82,12 +80,11 @@ impl Channels {
     pub fn open(directory: &Path, late: bool) -> Channels {
         let files = Files::new(directory, "telemetry", (LostWhat::Telemetry, "telemetry is"));
         let described = Described::default();
-        let mut channels = Channels { files, is_full_told: false, described, value: Vec::new() };
+        let mut channels = Channels { files, described, value: Vec::new() };
         if late {
             channels.discover(&mut Vec::new());
             // What is refused here is refused and told again: nothing remembers it.
             channels.files.look_again();
-            channels.is_full_told = false;
             channels.files.iter_mut().for_each(ChannelFile::skip);
         }
         channels
@@ -95,19 +92,9 @@ impl Channels {
 
     /// Looks for new files.
     pub fn discover(&mut self, refused: &mut Vec<String>) {
-        // That the directory is gone is told by whoever looks for rings.
-        for path in self.files.look().unwrap_or_default().paths {
-            if self.files.len() >= FILES_MAX {
-                let why = format!("the session has more than {FILES_MAX} telemetry channels at a time");
-                self.files.wait(path, &why);
-                if !std::mem::replace(&mut self.is_full_told, true) {
-                    refused.push(format!("{why}: the others wait until some have ended"));
-                }
-                continue;
-            }
-            let opened = ChannelFile::open(&path).and_then(|file| self.described.with(file));
-            refused.extend(self.files.take_up(path, opened).err().flatten());
-        }
+        let described = &mut self.described;
+        let open = |path: &Path| ChannelFile::open(path).and_then(|file| described.with(file));
+        self.files.discover((FILES_MAX, "telemetry channels", "the others wait until some have ended"), open, refused);
     }
 
     /// What could not be taken up so far, but may be.

@@ -15,7 +15,8 @@ use crate::{
     },
     plain::{self, Descriptions},
     reader,
-    records::PlainChannel,
+    records::{Lost, PlainChannel, Record},
+    schemas::{self, Channel, Content},
 };
 
 const FOOTER: u8 = 0x02;
@@ -171,6 +172,21 @@ impl<R: Read + Seek> Log<R> {
             }
         }
         Ok(())
+    }
+
+    /// What the recorder counted as lost, of all kinds.
+    ///
+    /// # Errors
+    /// As [`Log::read`].
+    pub fn lost(&mut self) -> Result<Vec<Lost>, Error> {
+        let mut lost = Vec::new();
+        self.read(Channel::Lost as u16, 0..u64::MAX, &mut |message| {
+            if let Some(Content::Record(Record::Lost(told))) = schemas::decode(Channel::Lost, message.data) {
+                lost.push(told);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(lost)
     }
 
     /// The state at a moment: of each channel the last message at or before it. One chunk is read for each.

@@ -779,6 +779,18 @@ impl Info {
         self.fact(&format!("{host}.{key}"))
     }
 
+    /// The same of a stretch that begins later, at that moment of CLOCK_MONOTONIC. How far CLOCK_REALTIME is right was stated of this
+    /// recording's start only.
+    pub fn since(&self, time_ns: u64) -> Info {
+        let mut info = Info {
+            start_realtime_ns: self.start_realtime_ns + time_ns.saturating_sub(self.start_monotonic_ns),
+            start_monotonic_ns: time_ns,
+            ..self.clone()
+        };
+        info.facts.retain(|(key, _)| key != "realtime_bound_ns");
+        info
+    }
+
     /// Names of the hosts of a joined recording, the first is the one with the clock; of another recording none.
     pub fn hosts(&self) -> Vec<&str> {
         self.fact("hosts").split(',').filter(|name| !name.is_empty()).collect()
@@ -908,4 +920,19 @@ pub fn failure(exit_code: i32, is_own: bool) -> Option<String> {
 /// A recording without ROS 2 says nothing of it.
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_that_begins_later_has_its_own_start_and_no_bound_of_the_realtime_clock() {
+        let fact = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let facts = vec![fact("boot_id", "1"), fact("realtime_bound_ns", "50000")];
+        let info = Info { start_monotonic_ns: 1_000, start_realtime_ns: 700_000, facts, ..Info::default() };
+        let later = info.since(61_000);
+        assert_eq!((later.start_monotonic_ns, later.start_realtime_ns), (61_000, 760_000));
+        assert_eq!(later.facts, [fact("boot_id", "1")]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::{Contents, Damage, Ending, Error, Info, Output, Record, Writer, read};
+use crate::{Contents, Damage, Ending, Error, Info, Lost, Output, Record, Writer, read};
 
 /// Damage that a recovered file's ending names; all of it stands in the Metadata `taut.recovered`.
 const NOTES_MOST: usize = 20;
@@ -12,6 +12,8 @@ const NOTES_MOST: usize = 20;
 pub struct Recovered {
     /// What was lost, a sentence each.
     pub damage: Vec<Damage>,
+    /// What the recording says of its losses, those by damage too.
+    pub lost: Vec<Lost>,
     /// Stamps kept.
     pub stamps: u64,
     /// Kernel events kept.
@@ -106,7 +108,12 @@ impl<'a> Copying<'a> {
         more: impl FnOnce(&mut Writer, &Contents) -> Result<(), Error>,
     ) -> Result<Recovered, Error> {
         let mut writer = Writer::create(path, &self.info)?;
-        let contents = pour(self.bytes, &mut writer, &mut |_| {})?;
+        let mut lost = Vec::new();
+        let contents = pour(self.bytes, &mut writer, &mut |record| {
+            if let Record::Lost(told) = record {
+                lost.push(told.clone());
+            }
+        })?;
         more(&mut writer, &contents)?;
         let mut ending = self.ending.unwrap_or_else(|| Ending {
             end_monotonic_ns: self.end_ns,
@@ -121,7 +128,7 @@ impl<'a> Copying<'a> {
         ending.notes.extend(damage.map(|damage| format!("of the file that this was recovered from, {damage}")));
         let file_bytes = writer.finish(&ending)?;
         let Contents { damage, stamps, kernel_events, messages, .. } = contents;
-        Ok(Recovered { damage, stamps, kernel_events, messages, file_bytes })
+        Ok(Recovered { damage, lost, stamps, kernel_events, messages, file_bytes })
     }
 }
 

@@ -63,6 +63,8 @@ enum Verb {
     /// One load until killed.
     #[command(name = "load-worker", hide = true)]
     Worker {
+        /// The process that it ends with.
+        of: i32,
         /// The load as JSON.
         load: String,
         /// The file for its count.
@@ -124,9 +126,9 @@ pub fn run(args: &Args) -> Result<Done> {
             }
             Ok(Done::Fine)
         }
-        Verb::Worker { load, count } => {
+        Verb::Worker { of, load, count } => {
             let load = serde_json::from_str(load).context("load")?;
-            taut_lab::worker::go(&load, count).context("load")?;
+            taut_lab::worker::go(&load, count, *of).context("load")?;
             Ok(Done::Fine)
         }
     }
@@ -231,7 +233,8 @@ fn with_order<T>(
 ) -> Result<T> {
     let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
     let taut = std::env::current_exe()?;
-    let worker: Vec<OsString> = vec![taut.clone().into(), "lab".into(), "load-worker".into()];
+    let own = std::process::id().to_string();
+    let worker: Vec<OsString> = vec![taut.clone().into(), "lab".into(), "load-worker".into(), own.into()];
     let keeper: Vec<OsString> = vec![taut.clone().into(), "lab".into(), "keeper".into()];
     let recorder: Vec<OsString> = vec![taut.into(), "record".into(), "--ignore-loss".into()];
     let file = (args.file.as_path(), text);

@@ -55,8 +55,9 @@ pub fn run(args: &Args) -> Result<Done> {
     damage.iter().for_each(|damage| say!("lost: {damage}"));
     hosts_sentences(&all.joined, &all.names()).iter().for_each(|sentence| say!("{sentence}"));
     let beside = sidecar(to).map_or(String::new(), |sidecar| format!(" and {}", sidecar.shown()));
-    say!("wrote {}{beside}", to.shown());
-    Ok(if damage.is_empty() { Done::Fine } else { Done::DataLost })
+    let losses = all.losses();
+    say!("wrote {}{beside}{losses}", to.shown());
+    Ok(if damage.is_empty() && losses.is_none() { Done::Fine } else { Done::DataLost })
 }
 
 /// Beside the recording; nowhere beside stdout, a pipe or a device.

@@ -1,5 +1,6 @@
 //! Whatever happens to a recorder, its producers, its disk and its session: what was acknowledged is in the file, and
-//! what is not in it was counted. `make test` runs a round of each kind; `bench/chaos/run` runs as many as asked for.
+//! what is not in it was counted. `make test` runs a round of each kind; `bench/chaos/run` runs as many as asked for. What is done in
+//! a round follows from its seed: TAUT_CHAOS_SEED, or the time. TAUT_CHAOS_TIER=best is the tier of a round of `bench/chaos/run`.
 
 mod faults;
 mod oracle;
@@ -15,11 +16,12 @@ use faults::Who;
 use round::{KINDS, Random};
 
 fn one(at: usize) {
-    let seed = now();
+    let seed = number("TAUT_CHAOS_SEED", now());
     let (name, round) = KINDS[at];
+    let tier = if std::env::var("TAUT_CHAOS_TIER").is_ok_and(|tier| tier == "best") { "best" } else { "stamps" };
     // Shown when it fails.
-    eprintln!("{name}, seed {seed}");
-    round(&mut Random::with_seed(seed), "stamps");
+    eprintln!("{name}: again with TAUT_CHAOS_SEED={seed} TAUT_CHAOS_TIER={tier}");
+    round(&mut Random::with_seed(seed), tier);
 }
 
 macro_rules! rounds {
@@ -85,7 +87,6 @@ fn fail_calls(most: usize, kinds: &[Who]) {
 #[test]
 #[ignore = "minutes; bench/chaos/run runs it"]
 fn chaos_of_record() {
-    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
     let (rounds, seed) = (number("TAUT_CHAOS_ROUNDS", 200), number("TAUT_CHAOS_SEED", now()));
     let began = Instant::now();
     let mut random = Random::with_seed(seed);
@@ -97,7 +98,10 @@ fn chaos_of_record() {
         let tier = ["stamps", "best"][random.usize(0..2)];
         let of_round = random.u64(..);
         let (name, seconds) = (KINDS[at].0, began.elapsed().as_secs());
-        eprintln!("round {} of {rounds}: {name}, {tier} tier, seed {of_round}, {seconds} s", n + 1);
+        eprintln!(
+            "round {} of {rounds}, {seconds} s: {name}, TAUT_CHAOS_SEED={of_round} TAUT_CHAOS_TIER={tier}",
+            n + 1
+        );
         let account = KINDS[at].1(&mut Random::with_seed(of_round), tier);
         let (count, sum) = &mut sums[at];
         *count += 1;
@@ -109,6 +113,10 @@ fn chaos_of_record() {
     for ((name, _), (count, sum)) in KINDS.iter().zip(sums) {
         println!("| {name} | {count} | {} | {} | {} |", sum.stamped, sum.recorded, sum.lost);
     }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
 fn now() -> u64 {

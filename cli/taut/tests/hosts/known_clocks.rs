@@ -1,6 +1,8 @@
 //! Clocks of which the truth is known: made recordings.
 
+use predicates::prelude::*;
 use serde_json::Value;
+use taut_recording::{Lost, LostWhat, Record, Writer};
 
 use crate::{
     folder::Folder,
@@ -40,7 +42,10 @@ fn clocks_that_are_days_and_200_ppm_apart_are_one_within_the_bound() {
     let p50 = |to| number(&hop_to(&report, to)["p50_ns"]);
     let sum = p50("robot:setpoint.received") + p50("desk:state.received");
     assert!((sum - 606e3).abs() < 30e3, "{sum}");
-    assert!(notes(&report).contains("desk ↔ robot: the clocks' offset is 259200.0"), "{}", notes(&report));
+    let said = notes(&report);
+    assert!(said.contains("desk ↔ robot: the clocks' offset is 259200.0"), "{said}");
+    // The middle of the bound moves between the fastest messages.
+    assert!(said.contains("at most twice that, and by less while the fastest way takes the same time"), "{said}");
 }
 
 #[test]
@@ -190,6 +195,18 @@ fn a_merged_recording_is_one_for_every_command_and_the_two_stay_as_they_were() {
     assert_eq!(compared["kind"], "compare");
     folder.taut(&["recover", "run.mcap", "-o", "again.mcap"]).success();
     folder.taut(&["export", "perfetto", "run.mcap", "-o", "run.pftrace"]).success();
+}
+
+#[test]
+fn what_a_host_lost_its_merged_recording_lacks() {
+    let folder = recorded(Made::default());
+    let bytes = std::fs::read(folder.path("robot.mcap")).unwrap();
+    let time_ns = taut_recording::read(&bytes, &mut |_| {}).unwrap().ending.unwrap().end_monotonic_ns;
+    let lost = Lost { time_ns, what: LostWhat::Telemetry, place: "10/arm".into(), count: 9, ..Lost::default() };
+    let more = |writer: &mut Writer| writer.write(&Record::Lost(lost));
+    taut_recording::copy(&bytes, &folder.path("lossy.mcap"), more).unwrap();
+    let merged = folder.taut(&["merge", "desk.mcap", "lossy.mcap", "-o", "run.mcap"]).code(5);
+    merged.stderr(predicate::str::contains(", 9 telemetry messages LOST\n"));
 }
 
 #[test]

@@ -63,6 +63,7 @@ impl Child {
             Error::Start { place: CPUS.to_owned(), problem }
         })?;
         let confine = Confine {
+            parent: std::process::id() as i32,
             groups: groups.into_iter().flatten().map(|path| c_string(&path)).collect(),
             mask: cpus.map(Cpus::mask),
             // The descriptor stays open in the lab until the child is there.
@@ -149,6 +150,7 @@ pub(crate) fn ended(status: ExitStatus) -> String {
 }
 
 struct Confine {
+    parent: i32,
     groups: Vec<CString>,
     mask: Option<rustix::thread::CpuSet>,
     network: Option<RawFd>,
@@ -156,7 +158,7 @@ struct Confine {
 
 impl Confine {
     fn apply(&self) -> io::Result<()> {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        taut_wakeup::end_with(self.parent)?;
         if let Some(network) = self.network {
             // SAFETY: open, since the lab holds it while it starts children.
             let network = unsafe { BorrowedFd::borrow_raw(network) };

@@ -54,12 +54,13 @@ struct Counters {
 
 type Worker = Box<dyn FnOnce(&Counters) -> io::Result<()> + Send>;
 
-/// Works until the process is killed, and with its parent at the latest.
+/// Works until the process is killed, and with its parent at the latest, which is `parent`.
 ///
 /// # Errors
-/// A thread, a socket or a file that could not be had.
-pub fn go(load: &Load, count: &Path) -> io::Result<()> {
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+/// A thread, a socket or a file that could not be had; a parent that has ended.
+pub fn go(load: &Load, count: &Path, parent: i32) -> io::Result<()> {
+    // An executable with capabilities loses what was asked for before it was executed.
+    taut_wakeup::end_with(parent)?;
     // Threads have the name of the one that makes them: in a recording the load is told from the lab and its recorder.
     let name = std::ffi::CString::new(format!("load-{}", load.kind())).unwrap_or_default();
     rustix::thread::set_name(&name)?;

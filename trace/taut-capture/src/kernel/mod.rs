@@ -145,8 +145,8 @@ impl Error {
 }
 
 /// What the self tier cannot see, said wherever it serves.
-const SELF_COSTS: &str = "only context switches of the recorded threads are seen: who ran instead, who woke a thread and \
-    which system call it waited in stay unknown";
+const SELF_COSTS: &str = "only context switches of the recorded threads are seen: which thread ran instead, which \
+    one woke it and which system call it waited in stay unknown";
 /// The same for the stamps tier.
 const STAMPS_COST: &str = "no kernel events: every wait inside a hop stays unknown";
 const GRANT_FULL: &str = "for more: sudo setcap cap_sys_admin,cap_perfmon,cap_dac_override,cap_ipc_lock+ep \"$(readlink -f \"$(command -v taut)\")\", or run as root";

@@ -120,8 +120,8 @@ fn info(traces: &Traces, survey: &Survey, start_ns: u64) -> Info {
     let (tier, source, reason) = match (survey.has_switches, survey.has_calls) {
         (true, true) => (Tier::Full, "lttng", ""),
         (true, false) => {
-            let reason = "the trace has no system calls: what a thread waits for is seen only by who wakes it; record with \
-                          `ros2 trace --syscall futex …`";
+            let reason = "the trace has no system calls: what a thread waits for is seen only by which thread \
+                          wakes it; record with `ros2 trace --syscall futex …`";
             (Tier::Full, "lttng", reason)
         }
         (false, _) => {

@@ -256,8 +256,8 @@ pub fn fit(a: &[Trial], b: &[Trial]) -> Fit {
     let interleaved = a.len() > 1 && b.len() > 1 && shared > 0.8 * shorter;
     if !interleaved && a.len() > 1 && b.len() > 1 {
         notes.push(
-            "A and B ran one after the other, so what drifts between two sessions (CPU frequency, memory layout, \
-             neighbours) counts as a change: run them in turns with --a and --b where a small one matters"
+            "A and B ran one after the other, so what drifts between two sessions (CPU frequency and quotas, memory \
+             layout, neighbours) counts as a change: run them in turns with --a and --b where a small one matters"
                 .into(),
         );
     }

@@ -1,20 +1,23 @@
 //! `taut guard replay`: a recorded state stream through the guard and through the estimators in use.
 
 use std::{
+    collections::HashSet,
     io::IsTerminal,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, bail};
 use taut_guard::Parameters;
-use taut_recording::Shown;
+use taut_recording::{Kind, Lost, LostWhat, Record, Shown};
 use taut_replay::{Config, Mapping, Recorded, Stream, StreamBuilder, Truth, Tuned, choose, replay, tune, usual};
 use taut_report::GuardShown;
 
 use crate::{
     exit::Done,
     format::{self, Format},
-    input, output,
+    input,
+    losses::Losses,
+    output,
 };
 
 /// Replay a recorded stream through the speed guard: trips, times and reasons.
@@ -59,7 +62,10 @@ pub fn run(args: &Args) -> Result<Done> {
     let name = args.run.shown();
     let given = args.guard.as_deref().map(config).transpose()?;
     let truth = args.truth.as_deref().map(truth).transpose()?;
-    let (stream, damage) = stream(args, given.as_ref()).with_context(|| name.clone())?;
+    let (stream, damage, losses) = stream(args, given.as_ref()).with_context(|| name.clone())?;
+    if !losses.is_none() {
+        say!("taut: warning: {name}{losses}: frames may be among them");
+    }
     let config = match given {
         Some(config) => config,
         None => {
@@ -73,8 +79,9 @@ pub fn run(args: &Args) -> Result<Done> {
     let tuned: Option<Tuned> =
         args.tune.then(|| tune(&stream, &config.parameters)).transpose().with_context(|| name.clone())?;
     let toml = tuned.as_ref().map(|tuned| tuned.toml(&stream, &config));
+    let is_whole = damage.is_empty() && losses.is_none() && stream.incomplete == 0;
     if let (Some(toml), Format::Terminal) = (&toml, args.format) {
-        return written(toml, args, Done::Fine);
+        return written(toml, args, if is_whole { Done::Fine } else { Done::DataLost });
     }
     let bar = progress();
     let replay = replay(&stream, &config, truth.as_ref(), &mut |done, total| {
@@ -93,7 +100,6 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     let ours = &replay.runs[0];
     let tripped = ours.overspeed_trips + ours.stale_trips + ours.fault_trips > 0;
-    let is_whole = damage.is_empty() && stream.incomplete == 0;
     written(
         &text,
         args,
@@ -133,8 +139,8 @@ fn truth(word: &str) -> Result<Truth> {
     }
 }
 
-/// The frames, and what could not be read of the file.
-fn stream(args: &Args, config: Option<&Config>) -> Result<(Stream, Vec<String>)> {
+/// The frames, what could not be read of the file, and what was lost while it was recorded that may have been frames.
+fn stream(args: &Args, config: Option<&Config>) -> Result<(Stream, Vec<String>, Losses)> {
     let bytes = input::map(&args.run)?;
     let wanted = config.map(|config| &config.stream);
     if let Some(topic) = wanted.and_then(|wanted| wanted.topic.as_deref()) {
@@ -143,13 +149,31 @@ fn stream(args: &Args, config: Option<&Config>) -> Result<(Stream, Vec<String>)>
         }
         let fields: Vec<(&str, &Mapping)> =
             wanted.into_iter().flat_map(|w| &w.fields).map(|(field, mapping)| (field.as_str(), mapping)).collect();
-        return channel(&bytes, topic, &fields);
+        let (stream, damage) = channel(&bytes, topic, &fields)?;
+        return Ok((stream, damage, Losses::default()));
     }
     let mut builder = StreamBuilder::default();
-    let contents = taut_recording::read(&bytes, &mut |record| builder.record(record))?;
+    let (mut threads, mut lost) = (HashSet::new(), Vec::new());
+    let contents = taut_recording::read(&bytes, &mut |record| {
+        match &record {
+            Record::Stamps(batch) if batch.kind.contains(&(Kind::Value as u8)) => _ = threads.insert(batch.tid),
+            Record::Lost(told) if told.what == LostWhat::Stamps => lost.push(told.clone()),
+            _ => {}
+        }
+        builder.record(record);
+    })?;
     let damage = contents.damage.iter().map(ToString::to_string).collect();
     let name = args.stream.as_deref().or(wanted.and_then(|wanted| wanted.name.as_deref()));
-    Ok((choose(builder.finish(), name)?, damage))
+    let mut losses = Losses::default();
+    // What a thread lost that records no values were no frames. Elsewhere it is not known whose it was.
+    let may_be_frames = |told: &&Lost| thread_of(&told.place).is_none_or(|tid| threads.contains(&tid));
+    lost.iter().filter(may_be_frames).for_each(|told| losses.count(told));
+    Ok((choose(builder.finish(), name)?, damage, losses))
+}
+
+/// The thread at whose ring something was lost: "PID/TID".
+fn thread_of(place: &str) -> Option<i32> {
+    place.split(' ').next()?.split_once('/')?.1.parse().ok()
 }
 
 /// A channel of any MCAP file. A message's log time is its arrival, unless a field is mapped to that.

@@ -2,13 +2,13 @@
 
 use std::{
     collections::BTreeSet,
-    path::{Path, PathBuf},
+    path::Path,
     sync::mpsc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
-use taut_capture::{Asked, Flight, Kept, Recorder, Saved, recorder_of, recorders, save_now, session_of};
+use taut_capture::{Answered, Asked, Flight, Kept, Recorder, Saved, recorder_of, recorders, save_now, session_of};
 use taut_live::State;
 use taut_recording::{Compression, Shown};
 use taut_report::words;
@@ -156,8 +156,12 @@ impl Watch {
         let line = |saved: Saved| match saved.result {
             Ok(kept) => {
                 let (path, span) = (kept.path.shown(), kept.span.as_secs_f64());
-                let line =
-                    format!("saved {path}: the last {span:.1} s, {}, because {}", words::bytes(kept.bytes), saved.why);
+                let lost = match kept.damaged {
+                    0 => String::new(),
+                    n => format!(", {}", damage(n)),
+                };
+                let size = words::bytes(kept.bytes);
+                let line = format!("saved {path}: the last {span:.1} s, {size}{lost}, because {}", saved.why);
                 self.kept.push(kept);
                 line
             }
@@ -188,8 +192,13 @@ impl Watch {
     }
 }
 
+/// What of the memory could not be read back, and is missing in its saves.
+pub fn damage(places: u64) -> String {
+    format!("{} of the memory LOST", words::quantity(places, "damaged place"))
+}
+
 /// Asks a flight recorder for a save; where it is.
-pub fn save(pid: Option<i32>, session: Option<&Path>) -> Result<PathBuf> {
+pub fn save(pid: Option<i32>, session: Option<&Path>) -> Result<Answered> {
     let recorder = find(pid, session)?;
     save_now(&recorder)?.map_err(|why| {
         let text = format!("process {}: not saved: {why}", recorder.pid);

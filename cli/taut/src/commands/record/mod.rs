@@ -4,7 +4,7 @@ use std::{cell::RefCell, ffi::OsString, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGKILL, SIGTERM};
-use taut_capture::{Depth, End, FirstStamp, Options, Profiling, Recorded, Scope, Target};
+use taut_capture::{Answered, Depth, End, FirstStamp, Options, Profiling, Recorded, Scope, Target};
 use taut_recording::{Compression, Ending, Shown, Tier};
 use taut_report::words;
 
@@ -17,6 +17,7 @@ mod talk;
 use super::wakeup;
 use crate::{
     exit::{Done, IO_FAILED},
+    losses::Losses,
     output, time,
 };
 use talk::Live;
@@ -34,7 +35,7 @@ const SIGNAL: i32 = crate::exit::SIGNAL as i32;
 )]
 pub struct Args {
     /// Recording to write.
-    #[arg(short, long, default_value = "taut-run.mcap", value_name = "FILE")]
+    #[arg(short, long, default_value = "taut-run.mcap", value_name = "FILE", value_parser = crate::folder::recording())]
     output: PathBuf,
     /// Attach to a running process; it stamps if started with TAUT_SESSION=DIR set.
     #[arg(long, conflicts_with = "command")]
@@ -106,8 +107,12 @@ pub struct Args {
 /// Records until the command ends, the duration is over, or the user interrupts.
 pub fn run(args: &Args) -> Result<Done> {
     if args.flight.save {
-        let path = flight::save(args.pid, args.session.as_deref())?;
+        let Answered { path, damaged } = flight::save(args.pid, args.session.as_deref())?;
         output::write(&format!("{}\n", path.shown()), None)?;
+        if damaged > 0 {
+            say!("taut: warning: {}: {}", path.shown(), flight::damage(damaged));
+            return Ok(Done::DataLost);
+        }
         return Ok(Done::Fine);
     }
     if !args.on.is_empty() {
@@ -152,7 +157,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let recorded = recorded.with_context(|| subject(args))?;
     recorded.warnings.iter().for_each(|warning| say!("taut: warning: {warning}"));
     // No option makes a loss silent.
-    if !args.quiet || lost(&recorded) > 0 {
+    if !args.quiet || has_lost(&recorded) {
         say!("{}", summary(args, &recorded, watch.as_ref()));
     }
     Ok(done(args, &recorded))
@@ -166,13 +171,8 @@ impl Args {
 }
 
 /// Whatever it was.
-fn lost(recorded: &Recorded) -> u64 {
-    let ending = &recorded.ending;
-    ending.lost_stamps
-        + ending.lost_telemetry
-        + ending.lost_kernel_events
-        + ending.lost_samples
-        + ending.lost_ros_events
+fn has_lost(recorded: &Recorded) -> bool {
+    recorded.damaged > 0 || !Losses::of_ending(&recorded.ending, &recorded.estimated).is_none()
 }
 
 /// The command's own failure comes first; then what was lost.
@@ -185,7 +185,7 @@ fn done(args: &Args, recorded: &Recorded) -> Done {
         // Without a duration a signal is how recording a process ends; with one it comes too soon.
         (None, End::Signal(signal)) if args.duration.is_some() => Done::Interrupted(signal),
         _ if !recorded.is_saved => Done::Forwarded(IO_FAILED),
-        _ if lost(recorded) > 0 && !args.ignore_loss => Done::DataLost,
+        _ if has_lost(recorded) && !args.ignore_loss => Done::DataLost,
         _ => Done::Fine,
     }
 }
@@ -249,7 +249,6 @@ fn subject(args: &Args) -> String {
 
 fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> String {
     let ending = &recorded.ending;
-    let mut lost = String::new();
     let telemetry = match ending.telemetry {
         0 => String::new(),
         n => format!(", {} telemetry messages", words::count(n)),
@@ -268,16 +267,9 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
     };
     let profiled = args.profile.filter(|_| watch.is_none());
     let flame = profiled.map_or(String::new(), |_| format!(" · taut flamegraph {output} -o flame.svg"));
-    for (n, what) in [
-        (ending.lost_stamps, "stamps"),
-        (ending.lost_telemetry, "telemetry messages"),
-        (ending.lost_kernel_events, "kernel events"),
-        (ending.lost_samples, "samples of stacks"),
-        (ending.lost_ros_events, "ROS 2 events"),
-    ] {
-        if n > 0 {
-            lost += &format!(", {} {what} LOST", words::count(n));
-        }
+    let mut lost = Losses::of_ending(ending, &recorded.estimated).to_string();
+    if recorded.damaged > 0 {
+        lost += &format!(", {}", flight::damage(recorded.damaged));
     }
     // Of a flight recorder it is a length that memory never had.
     let size = watch.map_or_else(|| format!(", {}", words::bytes(recorded.file_bytes)), |_| String::new());

@@ -83,7 +83,10 @@ impl Live {
             0 => String::new(),
             n => format!(" · {} telemetry", words::count(n)),
         };
-        let lost = if lost == 0 { String::new() } else { format!(" · {} LOST", words::count(lost)) };
+        let lost = match lost {
+            0 => String::new(),
+            n => format!(" · {}", words::lost(n, progress.lost_is_estimate)),
+        };
         self.tell(Said::Counts(format!(
             "{:.0} s · {} stamps ({}/s){ros}{telemetry} · {} kernel events · {} processes, {} threads · {}{lost}",
             progress.elapsed.as_secs_f64(),

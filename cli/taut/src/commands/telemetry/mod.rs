@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use taut_recording::{
-    PlainChannel, Shown,
+    LostWhat, PlainChannel, Shown,
     log::{Log, Message},
     ros2msg::Schema,
 };
@@ -26,6 +26,7 @@ use taut_report::{
 use crate::{
     exit::Done,
     format::{self, Format},
+    losses::Losses,
     output, time,
 };
 
@@ -107,8 +108,14 @@ pub fn run(args: &Args) -> Result<Done> {
     } else {
         output::write(&list(&log, args.format), None)?;
     }
+    let mut losses = Losses::default();
+    let lost = log.lost().with_context(subject)?;
+    lost.iter().filter(|lost| lost.what == LostWhat::Telemetry).for_each(|lost| losses.count(lost));
+    if !losses.is_none() {
+        say!("taut: warning: {}{losses}", subject());
+    }
     log.damage().iter().for_each(|damage| say!("taut: warning: {damage}"));
-    Ok(if log.damage().is_empty() { Done::Fine } else { Done::DataLost })
+    Ok(if log.damage().is_empty() && losses.is_none() { Done::Fine } else { Done::DataLost })
 }
 
 fn list(log: &Log<File>, format: Format) -> String {

@@ -86,7 +86,7 @@ pub struct Args {
     #[arg(long, default_value = "100us", value_parser = time::length, value_name = "TIME", requires = "explain")]
     above: Duration,
     /// With --explain: keep the recording.
-    #[arg(long, value_name = "FILE", requires = "explain")]
+    #[arg(long, value_name = "FILE", value_parser = crate::folder::recording(), requires = "explain")]
     record: Option<PathBuf>,
     /// Require pinned threads on all CPUs, to find common stalls.
     #[arg(long)]
@@ -120,6 +120,8 @@ enum Worker {
     /// Load of one kind until killed.
     #[command(name = "load-worker", hide = true)]
     Load {
+        /// The process that it ends with.
+        of: i32,
         /// cpu, memory, io or timer.
         work: String,
         /// Threads.
@@ -147,9 +149,9 @@ impl Args {
 /// Measures, or reads logs; prints.
 pub fn run(args: &Args) -> Result<Done> {
     match &args.worker {
-        Some(Worker::Load { work, workers }) => {
+        Some(Worker::Load { of, work, workers }) => {
             let work = Work::from_word(work).with_context(|| format!("{work}: no such load"))?;
-            work.go(*workers).context("load")?;
+            work.go(*workers, *of).context("load")?;
             return Ok(Done::Fine);
         }
         Some(Worker::Beside { of, command }) => return beside::run(*of, command),

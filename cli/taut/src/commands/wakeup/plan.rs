@@ -1,5 +1,7 @@
 //! What to probe, from the command line: the settings, and their variants side by side.
 
+use std::ffi::OsString;
+
 use anyhow::{Result, bail};
 use taut_wakeup::{Plan, Settings, allowed_cpus};
 
@@ -24,11 +26,14 @@ pub fn of(args: &Args) -> Result<Plan> {
         settings.check()?;
     }
     let several = variants.len() > 1;
+    let own = std::process::id().to_string();
+    let load_worker: Vec<OsString> =
+        vec![std::env::current_exe()?.into(), "wakeup".into(), "load-worker".into(), own.into()];
     Ok(Plan {
         variants,
         duration: args.duration,
         rounds: args.rounds.unwrap_or(if several { ROUNDS } else { 1 }),
-        load_worker: vec![std::env::current_exe()?.into(), "wakeup".into(), "load-worker".into()],
+        load_worker,
         intervals: args.hlog.is_some(),
         live: super::live::is_wanted(args.quiet),
     })
