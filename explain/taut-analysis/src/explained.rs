@@ -393,7 +393,7 @@ pub struct TimePiece {
 }
 
 /// What messages spent in each hop, the program's own time apart from the machine's: preemption by
-/// other programs, interrupts, throttling and wakeup latency are the machine's; everything else is the program's.
+/// other programs, interrupts and wakeup latency are the machine's; everything else is the program's, a CPU quota that is used up too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sides {
     /// Hops of the chain.

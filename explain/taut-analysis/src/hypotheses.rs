@@ -44,10 +44,11 @@ pub(crate) fn judge(
         }
     }
     let excess = ledger.groups(|kind| kind.cause).excess;
+    let unknown = resample::share(&beyond(ledger, &excess, |kind| kind.cause == Cause::Unknown)).0;
     let predictor = Predictor::new(chain, ledger, totals, replay, walker, explained.tail_quantile);
     for factor in &factors {
         let is_asked = asked.contains(&factor.word());
-        let hypothesis = hypothesis(factor, is_asked, ledger, walker, &excess, chain);
+        let hypothesis = hypothesis(factor, is_asked, ledger, walker, (&excess, unknown), chain);
         let may_gain = hypothesis.tail_share >= PREDICTED_SHARE && *factor != Factor::Cause(Cause::Unknown);
         explained.hypotheses.push(hypothesis);
         if may_gain {
@@ -88,31 +89,46 @@ fn unasked(explained: &Explained, walker: &Walker<'_>) -> Vec<Factor> {
     factors
 }
 
+/// By burst: what late messages have more of some kinds than the typical one, and what they exceed it by in all.
+fn beyond(ledger: &Ledger, excess: &[f64], owns: impl Fn(&Kind) -> bool + Copy) -> Vec<(f64, f64)> {
+    let (amounts, typical) = (ledger.amounts(owns), ledger.typical_ns(owns));
+    let beyond = ledger.tail.iter().map(|at| (amounts[*at] as f64 - typical).max(0.0));
+    bursts(&ledger.tail, beyond.zip(excess.iter().copied()))
+}
+
+/// `hidden`: the share of the excess of which it is not known what it is, and which may be this, too.
+fn result(touched: u64, has_tail: bool, (low, high): (f64, f64), hidden: f64) -> Contribution {
+    match touched {
+        0 if hidden < LIMIT => Contribution::DoesNotContribute,
+        _ if !has_tail => Contribution::Undecided,
+        _ if low >= LIMIT => Contribution::Contributes,
+        _ if high + hidden < LIMIT => Contribution::DoesNotContribute,
+        _ => Contribution::Undecided,
+    }
+}
+
+/// `excess`: of each late message, and which share of all of it is unknown.
 fn hypothesis(
     factor: &Factor,
     is_asked: bool,
     ledger: &Ledger,
     walker: &Walker<'_>,
-    excess: &[f64],
+    (excess, unknown): (&[f64], f64),
     chain: &Chain,
 ) -> Hypothesis {
     let owns = |kind: &Kind| factor.owns(kind, walker.objects, walker.names);
     let waits = ledger.amounts(owns);
-    let typical = ledger.typical_ns(owns);
-    let beyond = ledger.tail.iter().map(|at| (waits[*at] as f64 - typical).max(0.0));
-    let bursts = bursts(&ledger.tail, beyond.zip(excess.iter().copied()));
+    let bursts = beyond(ledger, excess, owns);
     let (tail_share, tail_share_interval) = resample::share(&bursts);
+    // A hop has its time whatever that is.
+    let hidden = if matches!(factor, Factor::Hop(..) | Factor::Cause(Cause::Unknown)) { 0.0 } else { unknown };
     let mut sorted = waits.clone();
     sorted.sort_unstable();
     let touched = waits.iter().filter(|ns| **ns > 0).count() as u64;
     let is_seen = factor.is_seen(walker);
-    let result = match tail_share_interval {
-        _ if !is_seen => Contribution::Undecided,
-        _ if touched == 0 => Contribution::DoesNotContribute,
-        _ if ledger.tail.is_empty() => Contribution::Undecided,
-        (low, _) if low >= LIMIT => Contribution::Contributes,
-        (_, high) if high < LIMIT => Contribution::DoesNotContribute,
-        _ => Contribution::Undecided,
+    let result = match is_seen {
+        true => result(touched, !ledger.tail.is_empty(), tail_share_interval, hidden),
+        false => Contribution::Undecided,
     };
     let mut hypothesis = Hypothesis {
         hypothesis: factor.word(),
@@ -133,7 +149,10 @@ fn hypothesis(
         );
     } else {
         if result == Contribution::Undecided {
-            hypothesis.decided_by = decided_by(&hypothesis, bursts.len(), chain);
+            hypothesis.decided_by = match tail_share_interval.1 < LIMIT && hidden > 0.0 {
+                true => format!("a recording in which less than {:.0} % of the excess is unknown", 100.0 * hidden),
+                false => decided_by(&hypothesis, bursts.len(), chain),
+            };
         }
         hypothesis.sentence = sentence(factor, &hypothesis, waits.len(), ledger.tail.len());
     }
@@ -177,15 +196,21 @@ fn sentence(factor: &Factor, hypothesis: &Hypothesis, messages: usize, tail: usi
     let ms = |ns: Option<u64>| match ns {
         None => "–".to_owned(),
         Some(0) => "0".to_owned(),
+        Some(ns) if ns < 1_000 => format!("{ns} ns"),
         Some(ns) if ns < 1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
-        Some(ns) => format!("{:.3} ms", ns as f64 / 1e6),
+        Some(ns) if ns < 10_000_000 => format!("{:.2} ms", ns as f64 / 1e6),
+        Some(ns) => format!("{:.1} ms", ns as f64 / 1e6),
     };
     let wait = &hypothesis.wait;
     let name = factor.word();
     if hypothesis.touched == 0 {
-        return match factor {
-            Factor::Lock(_) => format!("{name} does not contribute: none of {messages} messages waited for it"),
-            _ => format!("{name} does not contribute: none of {messages} messages spent time on it"),
+        let did = if matches!(factor, Factor::Lock(_)) { "waited for it" } else { "spent time on it" };
+        let none = format!("none of {messages} messages {did}");
+        return match hypothesis.result {
+            Contribution::Undecided => {
+                format!("{name} is undecided: {none} as far as is known; {} would decide it", hypothesis.decided_by)
+            }
+            _ => format!("{name} does not contribute: {none}"),
         };
     }
     if tail == 0 {
@@ -210,5 +235,38 @@ fn sentence(factor: &Factor, hypothesis: &Hypothesis, messages: usize, tail: usi
         Contribution::Undecided => {
             format!("{name} is undecided: {share}; {} would decide it; {figures}", hypothesis.decided_by)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_the_digits_that_tables_have() {
+        let wait = Distribution {
+            p50_ns: Some(30),
+            p99_ns: Some(2_109_400),
+            max_ns: Some(12_078_300),
+            ..Distribution::default()
+        };
+        let hypothesis = Hypothesis { touched: 868, wait, ..Hypothesis::default() };
+        let text = sentence(&Factor::Cause(Cause::Gil), &hypothesis, 868, 9);
+        assert!(text.ends_with("(per message: p50 30 ns, p99 2.11 ms, max 12.1 ms)"), "{text}");
+    }
+
+    #[test]
+    fn what_may_be_in_unknown_time_is_not_cleared() {
+        use Contribution::*;
+        assert_eq!(result(0, true, (0.0, 0.0), 0.0), DoesNotContribute);
+        assert_eq!(result(0, true, (0.0, 0.0), 0.04), DoesNotContribute);
+        assert_eq!(result(0, true, (0.0, 0.0), 0.3), Undecided);
+        assert_eq!(result(9, true, (0.01, 0.03), 0.01), DoesNotContribute);
+        assert_eq!(result(9, true, (0.01, 0.03), 0.3), Undecided);
+        // What is seen is enough.
+        assert_eq!(result(9, true, (0.1, 0.2), 0.3), Contributes);
+        assert_eq!(result(9, true, (0.04, 0.06), 0.0), Undecided);
+        assert_eq!(result(0, false, (0.0, 0.0), 0.0), DoesNotContribute);
+        assert_eq!(result(9, false, (0.0, 0.0), 0.0), Undecided);
     }
 }

@@ -7,7 +7,7 @@ use crate::{Cause, Chain, Mode, ModeCause, ledger::Ledger, walk::Walker};
 
 /// Width of a bin: modes this close to each other are one.
 const BIN: f64 = 1.1;
-/// A mode has at least so many messages, in so many bursts.
+/// A mode has at least so many messages.
 const MESSAGES_MIN: usize = 10;
 /// Causes of a mode.
 const CAUSES_MAX: usize = 3;

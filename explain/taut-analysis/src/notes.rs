@@ -32,7 +32,7 @@ pub(crate) fn between_hosts(info: &Info, chains: &[Chain]) -> Vec<String> {
             (Some(0), _) => return None,
             (Some(bound_ns), _) => format!(
                 "p50 {}, between {} and {}: the clocks' offset is known to ± {}. What a message exceeds another by is wrong by at most \
-                 twice that, and not at all while the fastest way takes the same time",
+                 twice that, and by less while the fastest way takes the same time",
                 us(p50_ns),
                 us(p50_ns.saturating_sub(bound_ns)),
                 us(p50_ns + bound_ns),

@@ -129,6 +129,11 @@ const RULES: &[Rule] = &[
     ),
     rule(
         Cause::Network,
+        "in the sender's kernel",
+        "send less at once, or from a thread of its own: the system call that sends took the time",
+    ),
+    rule(
+        Cause::Network,
         "",
         "look at the link's load, at other traffic in its queues, at retransmissions and at Wi-Fi power saving; send less at once, \
          or use a link of its own: the message was between the hosts",
@@ -312,6 +317,7 @@ fn evidence(share: &CauseShare, against: &str, explained: &Explained) -> String 
         false => format!(", {:.0} % {party}", 100.0 * share.tail_share),
     };
     let each = match all.excess_ns / explained.tail_messages.max(1) {
+        ns @ ..1_000 => format!("{ns} ns"),
         ns @ ..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
         ns => format!("{:.1} ms", ns as f64 / 1e6),
     };
@@ -484,5 +490,8 @@ mod tests {
             found[0].evidence,
             "gil is 55 % of the excess, 30 % held by a: 500.0 µs more than is typical on average over all 9 late messages, of which 7 have it"
         );
+        explained.by_cause[0].excess_ns = 270;
+        let found = recommend(&explained, &Chain::default(), &BTreeMap::new());
+        assert!(found[0].evidence.contains(": 30 ns more than is typical"), "{}", found[0].evidence);
     }
 }

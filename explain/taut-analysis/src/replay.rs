@@ -1,7 +1,8 @@
 //! Predictions: what was recorded is run through again without a cause.
 //!
 //! The first points keep their times. A message starts on a thread when it has arrived and the thread is free, in the order
-//! that was recorded. What a message spent by itself stays, less the cause; what it spent behind others comes out of the run.
+//! that was recorded, but no thread waits for a message that comes only after it could begin another one. What a message spent
+//! by itself stays, less the cause; what it spent behind others comes out of the run.
 //! A message that no longer waits finds the thread asleep and pays the way to the CPU that messages to an idle thread pay.
 //! Threads that share a CPU take turns on it: each continues while it has messages, and the one that could run first comes next.
 
@@ -18,6 +19,11 @@ use crate::{
     queues::Wait,
 };
 
+/// So many of a thread's steps behind the next one may go before it.
+const AHEAD: usize = 256;
+/// And of these so many that could are looked at.
+const LOOKED_AT: usize = 64;
+
 /// A chain's hops in the order of their ends.
 pub(crate) struct Replay {
     steps: Vec<Step>,
@@ -25,6 +31,9 @@ pub(crate) struct Replay {
     first: Vec<Option<u32>>,
     /// Of each thread, its steps.
     threads: Vec<Vec<u32>>,
+    /// Of each thread, where among its steps those are that another run may have before others: what came before one that was taken
+    /// first, and what goes on with a message after others were taken, as where one read takes several.
+    passing: Vec<Vec<u32>>,
     /// Of each server, the threads that take turns on it.
     servers: Vec<Vec<u32>>,
     /// Of each server, its number outside.
@@ -62,6 +71,12 @@ struct Step {
     away_ns: u64,
     /// Of the message's own time, what the thread waited: others may have a CPU that it shares.
     off_ns: u64,
+    /// Whether the thread had it from another one, or when it was due.
+    is_handed: bool,
+    /// Of the message's own time, for how long at least the thread had it in hand, where it had it from another one.
+    in_hand_ns: u64,
+    /// Else for how long it was at others first that it had in hand, too.
+    others_ns: u64,
 }
 
 /// What is taken away of a message's time in a hop.
@@ -113,13 +128,40 @@ impl Removal<'_> {
     }
 }
 
+/// How far a run is.
+struct Run {
+    /// By row: when its latest step ended; before the first one, when it starts.
+    now: Vec<u64>,
+    steps: Vec<Progress>,
+    threads: Vec<Thread>,
+}
+
+/// How far a step is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Its row has not come to it.
+    Ahead,
+    Arrived,
+    Done,
+}
+
 /// A thread in the run.
 #[derive(Clone, Copy, Default)]
 struct Thread {
-    /// How many of its steps are done.
-    done: usize,
-    /// Its latest stamp as recorded, and in this run.
-    last: Option<(u64, u64)>,
+    /// Index of its first step that is not done.
+    next: usize,
+    /// Its latest stamp.
+    free_ns: u64,
+}
+
+/// A step that a server may do next: the one that could first is the least.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ready {
+    since_ns: u64,
+    step: u32,
+    thread: u32,
+    /// Index among the thread's steps.
+    at: usize,
 }
 
 impl Replay {
@@ -174,20 +216,56 @@ impl Replay {
                             off_ns.min(to.time_ns.saturating_sub(taken_ns))
                         }
                     },
+                    is_handed: from.is_handed_to(to),
+                    in_hand_ns: match from.tid == to.tid {
+                        true => 0,
+                        false => ledger.own_ns(at, hop, |kind| {
+                            kind.tid == to.tid && kind.cause != Cause::Wakeup && !is_pause(kind)
+                        }),
+                    },
+                    others_ns: 0,
                 });
             }
         }
         steps.sort_unstable_by_key(|step| (step.to_ns, step.row, step.hop));
-        let mut of_threads = vec![Vec::new(); threads.len()];
+        let mut tids = vec![NO_THREAD; threads.len()];
+        threads.iter().for_each(|(tid, number)| tids[*number as usize] = *tid);
+        let mut of_threads: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
         let mut of_servers: Vec<Vec<u32>> = vec![Vec::new(); servers.len()];
         let mut first = vec![None; ledger.rows.len()];
         let mut last: Vec<Option<u32>> = vec![None; ledger.rows.len()];
+        let mut passing: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
+        // Of each step, whether it is in there; of each thread, when the latest message came that it has taken.
+        let mut passes = vec![false; steps.len()];
+        let mut came_ns = vec![0; threads.len()];
         for at in 0..steps.len() {
             let (row, thread, server) = (steps[at].row as usize, steps[at].thread, steps[at].server as usize);
+            let (is_handed, from_ns) = (steps[at].is_handed, steps[at].from_ns);
             let at = at as u32;
-            match last[row].replace(at) {
+            let before = last[row].replace(at);
+            match before {
                 Some(before) => steps[before as usize].next = Some(at),
                 None => first[row] = Some(at),
+            }
+            let of_thread = &of_threads[thread as usize];
+            passes[at as usize] = match (is_handed, before) {
+                (true, _) => from_ns < came_ns[thread as usize],
+                (false, Some(before)) => passes[before as usize] || of_thread.last() != Some(&before),
+                (false, None) => false,
+            };
+            if passes[at as usize]
+                && let Some(other) = of_thread.last()
+            {
+                passing[thread as usize].push(of_thread.len() as u32);
+                // It has what it took together one after the other, if it never pauses: since its stamp of another one it is at this one.
+                let Step { hop, to_ns, .. } = steps[at as usize];
+                let is_of_thread = |kind: &Kind| kind.tid == tids[thread as usize] && !is_pause(kind);
+                if !is_handed && ledger.own_ns(row, hop, is_of_thread) == to_ns - from_ns {
+                    steps[at as usize].others_ns = steps[*other as usize].to_ns.saturating_sub(from_ns);
+                }
+            }
+            if is_handed {
+                came_ns[thread as usize] = from_ns.max(came_ns[thread as usize]);
             }
             of_threads[thread as usize].push(at);
             if !of_servers[server].contains(&thread) {
@@ -217,6 +295,7 @@ impl Replay {
             steps,
             first,
             threads: of_threads,
+            passing,
             servers: of_servers,
             keys,
             closed: of_closed,
@@ -251,80 +330,122 @@ impl Replay {
 
     /// The rows' totals without what is removed.
     pub fn totals(&self, ledger: &Ledger, removal: &Removal<'_>) -> Vec<u64> {
-        let mut now: Vec<u64> = ledger.rows.iter().map(|row| row.start_ns).collect();
-        // Whether the row has come to this step.
-        let mut arrived = vec![false; self.steps.len()];
-        let mut threads = vec![Thread::default(); self.threads.len()];
+        let mut run = Run {
+            now: ledger.rows.iter().map(|row| row.start_ns).collect(),
+            steps: vec![Progress::Ahead; self.steps.len()],
+            threads: vec![Thread::default(); self.threads.len()],
+        };
         // Of each server: until when it is taken, and by which thread last.
         let mut servers: Vec<(u64, Option<u32>)> = vec![(0, None); self.servers.len()];
         let closed: Vec<Vec<(u64, u64)>> = self.closed.iter().map(|all| still_closed(all, removal)).collect();
         // Moments at which a server may have something to do.
         let mut due: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
         for step in self.first.iter().flatten() {
-            arrived[*step as usize] = true;
-            due.push(Reverse((now[self.steps[*step as usize].row as usize], self.steps[*step as usize].server)));
+            run.steps[*step as usize] = Progress::Arrived;
+            let step = &self.steps[*step as usize];
+            due.push(Reverse((run.now[step.row as usize], step.server)));
         }
         while let Some(Reverse((time_ns, server))) = due.pop() {
             let (taken_ns, by) = servers[server as usize];
             if taken_ns > time_ns {
                 continue;
             }
-            // Each thread's next message, once it has arrived, and since when the thread could run for it: what it waits it leaves
-            // its CPU to others.
-            let ready = |thread: &u32| {
-                let Thread { done, last } = threads[*thread as usize];
-                let number = *self.threads[*thread as usize].get(done)?;
-                let step = &self.steps[number as usize];
-                let since_ns = now[step.row as usize].max(last.map_or(0, |(_, free)| free)) + step.off_ns(removal);
-                arrived[number as usize].then_some((since_ns, number, *thread))
-            };
-            let all = || self.servers[server as usize].iter().filter_map(ready);
-            let goes_on = all().find(|(since_ns, _, thread)| Some(*thread) == by && *since_ns <= time_ns);
-            let Some((since_ns, step, thread)) = goes_on.or_else(|| all().min()) else { continue };
-            if since_ns > time_ns {
-                due.push(Reverse((since_ns, server)));
+            let of_thread = |thread: &u32| self.ready(*thread, time_ns, ledger, removal, &run);
+            let all = || self.servers[server as usize].iter().filter_map(of_thread);
+            let goes_on = all().find(|ready| Some(ready.thread) == by && ready.since_ns <= time_ns);
+            let Some(ready) = goes_on.or_else(|| all().min()) else { continue };
+            if ready.since_ns > time_ns {
+                due.push(Reverse((ready.since_ns, server)));
                 continue;
             }
-            let at = step as usize;
-            let step = &self.steps[at];
-            let row = step.row as usize;
-            let off_ns = step.off_ns(removal);
-            let turn = (since_ns - off_ns, time_ns - off_ns);
-            let ends_ns = self.ends(step, ledger, removal, now[row], turn, threads[thread as usize].last);
+            let step = &self.steps[ready.step as usize];
+            let ends_ns = self.ends(step, ready, time_ns, ledger, removal, &run);
             let ends_ns = open_at(&closed[server as usize], time_ns, ends_ns);
-            now[row] = ends_ns;
-            let state = &mut threads[thread as usize];
-            let last = state.last.unwrap_or_default();
-            (state.done, state.last) = (state.done + 1, Some((last.0.max(step.to_ns), last.1.max(ends_ns))));
-            servers[server as usize] = (ends_ns, Some(thread));
+            run.now[step.row as usize] = ends_ns;
+            run.steps[ready.step as usize] = Progress::Done;
+            let steps = &self.threads[ready.thread as usize];
+            let thread = &mut run.threads[ready.thread as usize];
+            thread.free_ns = thread.free_ns.max(ends_ns);
+            while steps.get(thread.next).is_some_and(|step| run.steps[*step as usize] == Progress::Done) {
+                thread.next += 1;
+            }
+            servers[server as usize] = (ends_ns, Some(ready.thread));
             due.push(Reverse((ends_ns, server)));
             if let Some(next) = step.next {
-                arrived[next as usize] = true;
-                due.push(Reverse((ends_ns, self.steps[next as usize].server)));
+                run.steps[next as usize] = Progress::Arrived;
+                let next = &self.steps[next as usize];
+                due.push(Reverse((ends_ns, next.server)));
+                // When it comes is known from now on, and so what may go before it.
+                if !self.passing[next.thread as usize].is_empty() {
+                    due.push(Reverse((time_ns, next.server)));
+                }
             }
         }
         let total = |(row, end): (&Row, u64)| {
             let ns = end.saturating_sub(row.start_ns);
             self.by_itself.as_ref().map_or(ns, |of| mapped(ns, &of.run, &of.recorded))
         };
-        ledger.rows.iter().zip(now).map(total).collect()
+        ledger.rows.iter().zip(run.now).map(total).collect()
     }
 
-    /// When a step ends of which the turn could have been at the one moment, and comes at the other.
-    fn ends(
-        &self,
-        step: &Step,
-        ledger: &Ledger,
-        removal: &Removal<'_>,
-        arrives_ns: u64,
-        (since_ns, time_ns): (u64, u64),
-        last: Option<(u64, u64)>,
-    ) -> u64 {
+    /// A thread's next step, and since when the thread could run for it: what it waits it leaves its CPU to others. It is the next one as
+    /// recorded, or one behind it that begins before any of those ahead of it comes.
+    fn ready(&self, thread: u32, time_ns: u64, ledger: &Ledger, removal: &Removal<'_>, run: &Run) -> Option<Ready> {
+        let steps = &self.threads[thread as usize];
+        let Thread { next, free_ns } = run.threads[thread as usize];
+        let ready = |at: usize| {
+            let step = *steps.get(at)?;
+            let of = &self.steps[step as usize];
+            let since_ns = run.now[of.row as usize].max(free_ns) + of.off_ns(removal);
+            (run.steps[step as usize] == Progress::Arrived).then_some(Ready { since_ns, step, thread, at })
+        };
+        let comes_ns = |step: &u32| run.now[self.steps[*step as usize].row as usize];
+        let is_open = |step: &u32| run.steps[*step as usize] != Progress::Done;
+        let passing = &self.passing[thread as usize];
+        let waits_for = steps.get(next).map(comes_ns).filter(|comes_ns| *comes_ns > free_ns && !passing.is_empty());
+        let Some(first_comes_ns) = waits_for else { return ready(next) };
+        // A message that the thread has begun it ends.
+        let goes_on = |ready: &Ready| {
+            let (before, step) = (steps[ready.at - 1], &self.steps[ready.step as usize]);
+            !step.is_handed && !is_open(&before) && self.steps[before as usize].row == step.row
+        };
+        let goes_before = |ready: &Ready| {
+            let step = &self.steps[ready.step as usize];
+            if comes_ns(&ready.step) >= first_comes_ns {
+                return false;
+            }
+            let ends_ns = self.ends(step, *ready, time_ns.max(ready.since_ns), ledger, removal, run);
+            let begins_ns = ends_ns.saturating_sub(removal.slowed(step.in_hand_ns(removal)));
+            steps[next..ready.at].iter().filter(|step| is_open(step)).all(|step| begins_ns < comes_ns(step))
+        };
+        let behind = passing[passing.partition_point(|at| *at as usize <= next)..].iter().map(|at| *at as usize);
+        let near = behind.take_while(|at| *at < next + AHEAD).filter(|at| is_open(&steps[*at]));
+        let near = near.take(LOOKED_AT).filter_map(ready);
+        near.clone().find(goes_on).or_else(|| near.filter(goes_before).min()).or_else(|| ready(next))
+    }
+
+    /// When a step ends of which the turn comes at that moment.
+    fn ends(&self, step: &Step, ready: Ready, time_ns: u64, ledger: &Ledger, removal: &Removal<'_>, run: &Run) -> u64 {
         let row = step.row as usize;
+        let arrives_ns = run.now[row];
+        let off_ns = step.off_ns(removal);
+        let (since_ns, time_ns) = (ready.since_ns - off_ns, time_ns - off_ns);
+        // The latest stamp before it of those that the thread has come to, and when that is in this run.
+        let before = self.threads[ready.thread as usize][..ready.at].iter().rev();
+        let before = before.map(|step| *step as usize).find(|step| run.steps[*step] == Progress::Done);
+        let last = before.map(|step| (self.steps[step].to_ns, run.threads[ready.thread as usize].free_ns));
         let removed = step.removed(removal);
         let Some(wait) = step.wait else {
-            let left = (step.to_ns - step.from_ns).saturating_sub(removed.own_ns + removed.behind_ns + step.away_ns);
-            return (arrives_ns + removal.slowed(left)).max(last.map_or(0, |(_, free)| free)) + (time_ns - since_ns);
+            let (recorded, free_ns) = last.unwrap_or_default();
+            let (whole, gone) = (step.to_ns - step.from_ns, removed.own_ns + removed.behind_ns + step.away_ns);
+            if step.others_ns > 0 {
+                let left = (whole - step.others_ns).saturating_sub(gone.saturating_sub(step.others_ns));
+                return arrives_ns.max(free_ns) + removal.slowed(left) + (time_ns - since_ns);
+            }
+            // The thread may have had nothing to do when the message came, and have something in this run: then it has this in hand after that.
+            let in_hand = step.in_hand_ns(removal) * u64::from(recorded <= step.from_ns);
+            let alone = arrives_ns + removal.slowed(whole.saturating_sub(gone));
+            return alone.max(free_ns + removal.slowed(in_hand)) + (time_ns - since_ns);
         };
         let wait = &ledger.rows[row].waits()[wait as usize].1;
         let taken_ns = wait.until_ns.max(step.from_ns);
@@ -362,6 +483,11 @@ impl Step {
         of_row.copied().find(|removed| removed.hop == self.hop).unwrap_or_default()
     }
 
+    /// For how long at least its thread has it in hand in this run, where it has it from another one.
+    fn in_hand_ns(&self, removal: &Removal<'_>) -> u64 {
+        self.in_hand_ns.saturating_sub(self.removed(removal).own_ns)
+    }
+
     /// What its thread waits in this run.
     fn off_ns(&self, removal: &Removal<'_>) -> u64 {
         self.off_ns.saturating_sub(self.removed(removal).off_ns)
@@ -374,6 +500,12 @@ pub(crate) fn is_off(kind: &Kind, is_servers: bool) -> bool {
     !kind.queued
         && (!is_servers
             || matches!(kind.cause, Lock | Gil | Sleep | Io | Network | Disk | Executor | TimerSlack | Stopped))
+}
+
+/// Whether a thread does nothing for any message meanwhile, or what it does is not known.
+fn is_pause(kind: &Kind) -> bool {
+    use Cause::*;
+    kind.is_away || matches!(kind.cause, Io | Network | Sleep | TimerSlack | Executor | Partner | Unknown)
 }
 
 /// When the thread is free for the message in this run: so long after its turn came as it did something else since its latest
@@ -420,6 +552,79 @@ fn open_at(closed: &[(u64, u64)], from_ns: u64, mut ends_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        queues::Divided,
+        walk::{Moment, Piece},
+    };
+
+    /// Of a message: who stamped it when, in order of the chain's points, and its waits.
+    type Way = (Vec<(i32, u64)>, Vec<(u16, Wait)>);
+
+    /// A wait behind the message of which the thread's stamp at `since_ns` is.
+    fn behind(since_ns: u64, until_ns: u64) -> Wait {
+        Wait { since_ns, is_linked: true, until_ns, pieces: Vec::new(), away_ns: 0 }
+    }
+
+    /// Totals of a run in which so much of each message's own time in that hop is removed. Of the second hop all time is on the CPU.
+    fn without(ways: &[Way], hop: u16, own_ns: &[u64]) -> Vec<u64> {
+        let mut ledger = Ledger::default();
+        for (id, (stamps, waits)) in (0..).zip(ways) {
+            let ((_, start_ns), (_, end_ns)) = (stamps[0], stamps[stamps.len() - 1]);
+            let ((_, from_ns), (tid, to_ns)) = (stamps[1], stamps[2]);
+            let second = Piece { cause: Cause::Cpu, ..Piece::unknown(from_ns, to_ns, tid) };
+            let divided = Divided { pieces: vec![(1, second)], waits: waits.clone(), ..Divided::default() };
+            ledger.add(id, start_ns, end_ns - start_ns, divided);
+        }
+        let passage = |row: usize| {
+            let passes = ways[row].0.iter().map(|(tid, time_ns)| Moment::of(*tid, *time_ns)).enumerate().collect();
+            Some(Passage { id: row as u64, passes })
+        };
+        let replay = Replay::of(&ledger, passage, |tid| tid, Vec::new()).unwrap();
+        let totals = |own_ns: &[u64]| {
+            let mut removals = Removals::default();
+            for own_ns in own_ns.iter().copied() {
+                removals.push(|all| all.push(Removed { hop, own_ns, ..Removed::default() }));
+            }
+            replay.totals(&ledger, &Removal { of_rows: &removals, of_wait: &|_, _, _| 0, slower: 1.0 })
+        };
+        let recorded: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
+        assert_eq!(totals(&vec![0; ways.len()]), recorded, "a run without a removal is what was recorded");
+        totals(own_ns)
+    }
+
+    #[test]
+    fn who_takes_several_messages_in_one_go_waits_for_none_that_is_not_there() {
+        // The first one waits 6 ms for a lock, and those that come meanwhile are taken together.
+        let ways = [
+            (vec![(10, 0), (11, 10), (11, 6_110)], vec![]),
+            (vec![(10, 1_000), (11, 6_120), (11, 6_220)], vec![(0, behind(6_110, 6_110))]),
+            (vec![(10, 2_000), (11, 6_121), (11, 6_320)], vec![(0, behind(6_120, 6_120))]),
+            (vec![(10, 3_000), (11, 6_122), (11, 6_420)], vec![(0, behind(6_121, 6_121))]),
+        ];
+        // The way to the CPU takes 9 of the first one's 10. Of the second one's 100 the thread takes the third and the fourth in 2.
+        assert_eq!(without(&ways, 1, &[6_000, 0, 0, 0]), [110, 117, 110, 110]);
+    }
+
+    #[test]
+    fn who_was_overtaken_waits_for_none_that_is_not_there() {
+        // The last one is urgent: it is taken before the second, which came first.
+        let ways = [
+            (vec![(10, 0), (11, 10), (11, 6_110)], vec![]),
+            (vec![(10, 1_000), (11, 6_230), (11, 6_330)], vec![(0, behind(6_110, 6_220))]),
+            (vec![(10, 5_000), (11, 6_120), (11, 6_220)], vec![(0, behind(6_110, 6_110))]),
+        ];
+        assert_eq!(without(&ways, 1, &[6_000, 0, 0]), [110, 110, 110]);
+    }
+
+    #[test]
+    fn a_thread_that_was_idle_has_one_message_after_the_other_where_they_come_together() {
+        // Both wait for a lock at the first stage: the second stage, which needs longer for a message, never has two of them.
+        let ways = [
+            (vec![(10, 0), (11, 1_900), (12, 2_400)], vec![]),
+            (vec![(10, 100), (11, 2_500), (12, 3_000)], vec![(0, behind(1_900, 1_900))]),
+        ];
+        assert_eq!(without(&ways, 0, &[1_800, 500]), [600, 1_000]);
+    }
 
     #[test]
     fn a_value_keeps_its_rank() {

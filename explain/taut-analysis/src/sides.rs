@@ -96,7 +96,8 @@ impl Collector {
                 let spent = &mut row[usize::from(number)];
                 spent.total_ns += length;
                 spent.machine_ns += machine;
-                let is_work = matches!(piece.cause, Cause::Cpu | Cause::Syscall | Cause::PageFault);
+                let is_work = matches!(piece.cause, Cause::Cpu | Cause::Syscall | Cause::PageFault)
+                    || walker.is_in_senders_kernel(piece);
                 if is_work && piece.behind.is_none() {
                     spent.work_ns += length - machine;
                 }
@@ -121,7 +122,11 @@ impl Collector {
 fn machine_ns(piece: &Piece, walker: &mut Walker<'_>, strangers: &[i32], depth: usize) -> u64 {
     let length = piece.to_ns - piece.from_ns;
     match piece.cause {
-        Cause::Irq | Cause::Throttled | Cause::Hypervisor | Cause::Stopped | Cause::Network => length,
+        // The program decides how much it sends.
+        Cause::Network if walker.is_in_senders_kernel(piece) => 0,
+        Cause::Irq | Cause::Hypervisor | Cause::Stopped | Cause::Network => length,
+        // The program's own threads use its quota up, as far as anybody knows: then it is the more held, the more it computes.
+        Cause::Throttled => 0,
         Cause::Preempted | Cause::Wakeup if is_own(piece.other, walker, strangers) => 0,
         Cause::Preempted | Cause::Wakeup => length,
         // The slack is what the program asked for; what comes after it is not.

@@ -43,6 +43,10 @@ pub(crate) const STAMPS_LOST: &str = "stamps were lost";
 pub(crate) const KERNEL_EVENTS_LOST: &str = "kernel events were lost";
 /// Begins the detail of oversleeping that is not the thread's timer slack.
 pub(crate) const TIMER_LATE: &str = "timer interrupt came late";
+/// Ends the detail of the time between two hosts that the system call took which sends.
+const IN_SENDERS_KERNEL: &str = ", in the sender's kernel";
+/// The same of the time that the receiver's kernel took.
+const IN_RECEIVERS_KERNEL: &str = ", in the receiver's kernel";
 /// A thread's stamp and the kernel's events of it agree to that.
 const CLOCKS_AGREE_NS: u64 = 5_000;
 /// A timer that comes later than this on a CPU of which time was stolen was held up by the host.
@@ -238,25 +242,42 @@ impl Walker<'_> {
         joined(with_interrupted(self.without_lost_stamps(pieces)))
     }
 
-    /// Between two hosts: the sender's own time until its system call has handed the message over; from then on it is on its way until
-    /// the receiver's last wait for a descriptor ended: while that waited, the message was not there, whatever was done before.
+    /// Between two hosts: the sender's own time, of which its system call is its kernel's, until that has handed the message over; from
+    /// then on it is on its way until the receiver's last wait for a descriptor ended: while that waited, the message was not there,
+    /// whatever was done before.
     fn across_hosts(&mut self, mut pieces: Vec<Piece>, from: Moment, to: Moment) -> Vec<Piece> {
         if from.tid <= 0 || to.tid <= 0 || host_of(from.tid) == host_of(to.tid) {
             return pieces;
         }
-        let Some(sent_ns) = self.sent_ns(from, to) else { return pieces };
+        let Some((call_ns, end_ns)) = self.sending(from, to) else { return pieces };
+        let timelines = self.timelines;
+        // What waits in a call that sends has other data to give away.
+        let sends = |piece: &Piece| {
+            let call = timelines.threads.get(&piece.tid).and_then(|timeline| timeline.call(piece.from_ns));
+            call.is_some_and(|call| call.id.kind() == Call::Send)
+        };
+        let waits = |piece: &Piece| piece.cause == Cause::Io && host_of(piece.tid) == host_of(to.tid) && !sends(piece);
+        let woken_ns = pieces.iter().rposition(waits).map(|at| pieces[at].to_ns);
+        let arrived_ns = woken_ns.map(|woken_ns| self.arrived(host_of(to.tid), woken_ns).unwrap_or(woken_ns));
+        let sent_ns = match woken_ns.zip(arrived_ns) {
+            // The call goes on when the message is there: its thread was kept from running, or it did more than that.
+            Some((woken_ns, arrived_ns)) if call_ns < woken_ns && woken_ns < end_ns => {
+                self.last_ran_ns(from.tid, call_ns, arrived_ns.clamp(call_ns, woken_ns))
+            }
+            _ => end_ns,
+        };
         pieces.retain(|piece| piece.to_ns > sent_ns);
         pieces.iter_mut().for_each(|piece| piece.from_ns = piece.from_ns.max(sent_ns));
         let mut all = if sent_ns > from.time_ns { self.alone(from, sent_ns) } else { Vec::new() };
-        let waits = |piece: &Piece| piece.cause == Cause::Io && host_of(piece.tid) == host_of(to.tid);
+        self.in_senders_kernel(&mut all, from.tid, call_ns, sent_ns);
         if let Some(last) = pieces.iter().rposition(waits) {
             let after = pieces.split_off(last + 1);
             let wait = pieces.pop().unwrap_or_else(|| Piece::unknown(sent_ns, sent_ns, to.tid));
             // Whoever woke the receiver is its own host's network stack.
             let place = self.names.text(wait.detail).split(" from ").next().unwrap_or_default().to_owned();
             let (begins_ns, woken_ns) = (pieces.first().map_or(wait.from_ns, |first| first.from_ns), wait.to_ns);
-            let arrived_ns = self.arrived(host_of(to.tid), woken_ns).unwrap_or(woken_ns).clamp(begins_ns, woken_ns);
-            let in_kernel = format!("{place}, in the receiver's kernel");
+            let arrived_ns = arrived_ns.unwrap_or(woken_ns).clamp(begins_ns, woken_ns);
+            let in_kernel = format!("{place}{IN_RECEIVERS_KERNEL}");
             for (from_ns, to_ns, detail) in [(begins_ns, arrived_ns, place), (arrived_ns, woken_ns, in_kernel)] {
                 let detail = self.names.of(&detail);
                 let piece = Piece { detail, ..self.piece(from_ns, to_ns, Cause::Network, wait.tid) };
@@ -268,6 +289,33 @@ impl Walker<'_> {
         all
     }
 
+    /// Until when a thread ran last between two moments, as far as is known: it gave nothing away later.
+    fn last_ran_ns(&self, tid: i32, from_ns: u64, to_ns: u64) -> u64 {
+        use ThreadState::{Lost, Running, Unknown};
+        let Some(timeline) = self.timelines.threads.get(&tid) else { return to_ns };
+        let may_run = |(at, _, _): &(usize, u64, u64)| matches!(timeline.segments[*at].state, Running | Lost | Unknown);
+        timeline.between(from_ns, to_ns).rfind(may_run).map_or(to_ns, |(_, _, end_ns)| end_ns)
+    }
+
+    /// What the sender's system call takes on a CPU, of its own time, is the way through its kernel. What keeps it from the CPU stays a
+    /// cause of its own.
+    fn in_senders_kernel(&mut self, pieces: &mut Vec<Piece>, tid: i32, call_ns: u64, sent_ns: u64) {
+        let timelines = self.timelines;
+        let call = timelines.threads.get(&tid).and_then(|timeline| timeline.call(call_ns));
+        let Some(call) = call.filter(|_| call_ns < sent_ns) else { return };
+        let place = self.place(Some(call), self.objects.pid(tid).unwrap_or(tid), call_ns);
+        let detail = self.names.of_parts(&[&place, IN_SENDERS_KERNEL]);
+        overlay(pieces, call_ns, sent_ns, |from_ns, to_ns, old| {
+            let is_its = old.tid == tid && old.cause == Cause::Syscall;
+            is_its.then_some(Piece { from_ns, to_ns, cause: Cause::Network, detail, ..*old })
+        });
+    }
+
+    /// Whether it is the system call that sends to another host: its thread's own doing.
+    pub fn is_in_senders_kernel(&self, piece: &Piece) -> bool {
+        piece.cause == Cause::Network && self.names.text(piece.detail).ends_with(IN_SENDERS_KERNEL)
+    }
+
     /// Since when a host's kernel dealt with the packet that woke a thread at that moment: since the interrupt began that ran then.
     /// `None`: none was recorded, or several CPUs had one.
     fn arrived(&self, host: u16, woken_ns: u64) -> Option<u64> {
@@ -277,13 +325,15 @@ impl Walker<'_> {
         running.all(|interrupt| interrupt.kind == STALL).then_some(first.start_ns)
     }
 
-    /// When the thread that the message leaves had handed it to its kernel: at the end of the call that sent it, where that is known; else
-    /// of its next call that sends, unless it waits first: then it had sent before it stamped. `None`: its calls do not show it.
-    fn sent_ns(&self, from: Moment, to: Moment) -> Option<u64> {
+    /// The call in which the thread that the message leaves hands it to its kernel, from its begin or the pass until its end: the call that
+    /// sent it, where that is known; else its next call that sends, unless it waits first: then it had sent before it stamped, and the
+    /// stretch is empty. `None`: its calls do not show it.
+    fn sending(&self, from: Moment, to: Moment) -> Option<(u64, u64)> {
         let (timeline, until_ns) = (self.timelines.threads.get(&from.tid)?, to.time_ns);
+        let within = |call: &SystemCall| (call.start_ns.max(from.time_ns), call.end_ns.min(until_ns));
         let known = self.sent.get(&(to.tid, to.time_ns)).filter(|(tid, _)| *tid == from.tid);
         if let Some(call) = known.and_then(|(_, began_ns)| timeline.call(*began_ns)) {
-            return Some(call.end_ns.min(until_ns));
+            return Some(within(call));
         }
         let calls = &timeline.calls;
         let next = calls.partition_point(|call| call.end_ns <= from.time_ns);
@@ -295,10 +345,10 @@ impl Walker<'_> {
         };
         let after = calls[next..].iter().take_while(|call| call.start_ns < until_ns).find(counts);
         match after {
-            Some(call) if call.id.kind() == Call::Send => Some(call.end_ns.min(until_ns)),
+            Some(call) if call.id.kind() == Call::Send => Some(within(call)),
             _ => {
                 let before = calls[..next].iter().rev().find(counts)?;
-                (before.id.kind() == Call::Send).then_some(from.time_ns)
+                (before.id.kind() == Call::Send).then_some((from.time_ns, from.time_ns))
             }
         }
     }
