@@ -6,7 +6,8 @@ PYTHON ?= python3
 TAUT := $(BIN)/taut
 WEB := report/web
 RUST := $(shell git ls-files '*.rs' '*Cargo.toml' Cargo.lock 'trace/taut-ros2/src/*' 2>/dev/null)
-# Both runs and their comparison take a minute. With 55 a hundredth of the messages is enough for a p99.
+# Both runs and their comparison take a minute. With 55 a hundredth of the messages is enough for a p99. A robot that failed is reported, too;
+# the code of what failed first is in make's last line.
 SECONDS_DEMO ?= 20
 # The teleoperation loop as its makers built it, and made right.
 SOURCE := --arrangement source --receiver sdk --validator reject --guard naive --companions all
@@ -31,11 +32,12 @@ help: ## Show this list
 setup: $(BIN)/.taut-$(PROFILE) ## Build everything into .venv; the command is .venv/bin/taut
 
 demo: setup ## Record a teleoperation loop as it was built and made right, 20 s each, and compare them
-	@$(TAUT) record -o taut-source.mcap -- $(BIN)/python -m workloads.teleop --duration $(SECONDS_DEMO) $(SOURCE)
-	@$(TAUT) record -o taut-right.mcap -- $(BIN)/python -m workloads.teleop --duration $(SECONDS_DEMO) $(RIGHT)
-	@$(TAUT) report taut-source.mcap taut-right.mcap
-	@$(TAUT) report taut-source.mcap taut-right.mcap --format html -o taut-demo.html
-	@echo "Open taut-demo.html in a browser."
+	@trap 'exit 130' INT; code=0; keep() { "$$@" || code=$$((code ? code : $$?)); }; rm -f taut-{source,right}.mcap taut-demo.html; \
+	keep $(TAUT) record -o taut-source.mcap -- $(BIN)/python -m workloads.teleop --duration $(SECONDS_DEMO) $(SOURCE); \
+	keep $(TAUT) record -o taut-right.mcap -- $(BIN)/python -m workloads.teleop --duration $(SECONDS_DEMO) $(RIGHT); \
+	keep $(TAUT) report taut-source.mcap taut-right.mcap; \
+	keep $(TAUT) report taut-source.mcap taut-right.mcap --format html -o taut-demo.html; \
+	[ ! -e taut-demo.html ] || echo "Open taut-demo.html in a browser."; exit $$code
 
 # Tests in Rust and Python use the same ports and domains, those of the pages neither: they wait for a browser.
 test: ## Pass every test (what CI runs)

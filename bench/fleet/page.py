@@ -94,7 +94,7 @@ def results(found: Found, quick: bool, took_s: float) -> str:
         sizes(found, a_run),
         f"A year of hours exceeds this machine's disk. It is extrapolated from {hours} of all robots, and the year of weeks from "
         f"{max(found.weeks_asked)}. A week is one run of each robot of that length, merged by `taut fleet merge`. A merged week has 1/{found.hour_rows * HOURS_A_WEEK / found.week_rows:.0f} of the rows of its hours. "
-        "`python/tests/test_fleet.py` calls the command and checks that a merged fleet gives the same answers to the last digit. `taut fleet merge` of a day of hours of some robots "
+        "`python/tests/test_fleet_merged.py` calls the command and checks that a merged fleet gives the same answers to the last digit. `taut fleet merge` of a day of hours of some robots "
         f"({found.merge_rows / 1e6:.1f} million rows) took {found.merge}.",
         "## Questions",
         questions(found),

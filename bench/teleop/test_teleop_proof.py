@@ -1,6 +1,7 @@
 """The measures of the teleoperation proof, on motions whose answers are known."""
 
 import argparse
+import json
 import math
 from dataclasses import fields
 from pathlib import Path
@@ -125,6 +126,32 @@ def test_a_round_without_a_side_is_left_out_and_a_missing_fixed_loop_is_a_miss(m
     assert "\n| p99, fixed by original | ×0.2 | ×0.10 (0.10 to 0.10) |\n" in text
     assert "\n| end to end, p99 | 10.00 ms → 1.00 ms |\n" in text and "**Not reproduced**: the drops" in text
     assert "| setpoints dropped | 71 % | 0.00 % | 0.00 % |\n" in page.results(found, minutes=1.0)
+
+
+def test_what_the_makers_published_and_is_seen_otherwise_here_is_named() -> None:
+    calm, tripped = result("source", 1.0), result("source", 1.0)
+    tripped.result["guard"] = {"trips": [{"is_false": True}, {"is_false": False}, {"is_false": True}]}
+    (said,) = page.unlike([calm, tripped])
+    assert said.startswith("**Not reproduced**: the drops of the original's makers, 0.00 % here against 71 %.")
+    assert "without effect" in said and "3 trips, 2 of them false, in 1 of 2 runs of the original" in said
+    assert "stops by the guard, which did not trip in 1 runs" in page.unlike([calm])[0]
+    for one in (calm, tripped):
+        one.result["setpoints"]["produced"] = 4
+    assert page.unlike([calm, tripped])[0].startswith("**Stops by the guard**") and page.unlike([]) == []
+
+
+def test_a_run_in_which_the_arm_was_stopped_is_a_result_and_misses_its_limit() -> None:
+    stopped = result("right", 1.0)
+    stopped.result.update(stops=["guard_latched"], stopped="guard_latched", failures=[])
+    assert trial.counted(trial.FAILED, json.dumps(stopped.result)) == stopped.result
+    found = page.Found(1, "run", trials=[result("source", 10.0), stopped])
+    checks = {check.what: check for check in page.checks(found)}
+    check = checks["false trips, latched stops and others, under source"]
+    assert (check.figure, check.holds) == ("0, 1 and 0", False)
+    # A failure is none, nor is what has no account.
+    failed = stopped.result | {"failures": ["the FR20 ended during the run, by signal 9"]}
+    assert trial.counted(trial.FAILED, json.dumps(failed)) is None
+    assert trial.counted(trial.FAILED, "") is None and trial.counted(2, json.dumps(stopped.result)) is None
 
 
 def test_a_round_that_would_not_end_in_time_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:

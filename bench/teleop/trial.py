@@ -17,8 +17,8 @@ from typing import Any
 import conditions
 import motion
 
-NO_EVIDENCE, ATTEMPTS_MAX = 4, 4
-"""The loop's exit code where the machine could not run the arms; such a run is repeated."""
+FAILED, NO_EVIDENCE, ATTEMPTS_MAX = 1, 4, 4
+"""The loop's exit codes; a run in which the machine could not run the arms is repeated."""
 SLOWEST, START_S, END_S = 3.0, 120.0, 30.0
 """A run may take SLOWEST times its duration, START_S seconds to start beside hogs, and END_S seconds to end after SIGTERM."""
 SILENT = ("queue_overflow", "validator_timing_bug", "not_executed")
@@ -111,9 +111,9 @@ def _run(arrangement: str, condition: conditions.Condition, seconds: float, taut
             code, out, err = ended(command, SLOWEST * seconds + START_S)
         if code == NO_EVIDENCE:
             return None
-        if code != 0:
+        result = counted(code, out)
+        if result is None:
             raise RuntimeError(f"{arrangement} under {condition.name}: {err.strip() or out.strip()}")
-        result = json.loads(out)
         try:
             moved = motion.measure(Path(folder), result["arrangement"])
         except RuntimeError as failure:
@@ -133,6 +133,16 @@ def _run(arrangement: str, condition: conditions.Condition, seconds: float, taut
         explained["recording"]["tier"],
         [one["evidence"] for one in chain["recommendations"][:3]],
     )
+
+
+def counted(code: int | None, out: str) -> dict[str, Any] | None:
+    """What the workload counted in a run that went to its end. The loop fails with a stop that stays latched, too; that is a result, which
+    is held against a limit."""
+    if code not in (0, FAILED) or not out.strip():
+        return None
+    result = dict(json.loads(out))
+    has_failed = result["failures"] or result["setpoints"]["unexplained"]
+    return None if code == FAILED and (has_failed or not result["stopped"]) else result
 
 
 def ended(command: list[str], seconds: float) -> tuple[int | None, str, str]:

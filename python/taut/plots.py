@@ -65,7 +65,7 @@ def chain(chain: "Chain") -> "Figure":
         if legend is not None:
             legend.remove()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small", frameon=False)
-    figure.suptitle(f"{chain.name} · {chain.run.path.name}")
+    figure.suptitle(_text(f"{chain.name} · {chain.run.path.name}"))
     return figure
 
 
@@ -73,7 +73,7 @@ def percentiles(chain: "Chain", axes: "Axes | None" = None) -> "Axes":
     """Time over quantile, the nines at equal distances; a curve ends where the messages do."""
     axes = axes or _axes()
     for hop, colour in zip(chain.hops, _colours(chain), strict=True):
-        axes.plot(*_curve(hop.delay), color=colour, linewidth=1.2, label=str(hop))
+        axes.plot(*_curve(hop.delay), color=colour, linewidth=1.2, label=_text(str(hop)))
     axes.plot(*_curve(chain.end_to_end), color=INK, linewidth=2.2, label="end to end")
     if chain.deadline_ns is not None:
         axes.axhline(chain.deadline_ns / 1e6, color=LINES[5], linestyle="--", linewidth=1, label="deadline")
@@ -96,9 +96,8 @@ def latency(chain: "Chain", axes: "Axes | None" = None) -> "Axes":
     table = chain.run.messages
     started = (table["start_ns"][table["chain"] == chain.name][:messages] - chain.run.start_monotonic_ns) / 1e9
     seconds, spent = _worst(started, spent)
-    axes.stackplot(
-        seconds, spent.T, colors=_colours(chain), labels=[str(hop) for hop in chain.hops], step="post", linewidth=0
-    )
+    labels = [_text(str(hop)) for hop in chain.hops]
+    axes.stackplot(seconds, spent.T, colors=_colours(chain), labels=labels, step="post", linewidth=0)
     # One message is thinner than a pixel: without a line the worst would not be seen.
     axes.plot(seconds, spent.sum(axis=1), color=INK, linewidth=0.6, drawstyle="steps-post")
     if chain.deadline_ns is not None:
@@ -147,6 +146,12 @@ def causes(chain: "Chain", axes: "Axes | None" = None) -> "Axes":
 def _axes() -> "Axes":
     _, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     return axes
+
+
+def _text(name: str) -> str:
+    """A name as it stands: matplotlib takes $…$ for mathematics, and leaves a label that begins with _ out of a legend."""
+    text = name.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def _colours(chain: "Chain") -> list[str]:

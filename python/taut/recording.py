@@ -137,7 +137,7 @@ class Chain:
     def __repr__(self) -> str:
         late = self.end_to_end.p99_ns or self.end_to_end.max_ns
         word = "p99" if self.end_to_end.p99_ns else "max"
-        figure = f", {word} {late / 1e6:.3g} ms" if late else ""
+        figure = f", {word} {_time(late)}" if late else ""
         return f"<chain {self.name!r}: {self.messages} messages, {len(self.hops)} hops{figure}>"
 
     def plot(self) -> "Figure":
@@ -270,3 +270,9 @@ def _chain(chain: Mapping[str, Any]) -> tuple[str, list[str], int | None]:
         raise ValueError(f"deadline_ms = {deadline_ms} is not a positive time")
     deadline_ns = None if deadline_ms is None else round(deadline_ms * 1e6)
     return chain.get("name", f"{points[0]} → {points[-1]}"), points, deadline_ns
+
+
+def _time(ns: int) -> str:
+    """In the unit that suits it, as in a report."""
+    size, unit = next((of for of in ((1.0, "ns"), (1e3, "µs"), (1e6, "ms")) if ns < 999.5 * of[0]), (1e9, "s"))
+    return f"{ns / size:.3g} {unit}"

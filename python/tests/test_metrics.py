@@ -421,6 +421,27 @@ def test_silent_viewers_change_nothing_for_the_loop_beside(tmp_path: Path) -> No
     assert found["recording"]["lost_stamps"] == 0 and found["chains"][0]["messages"] == cycles > 0
 
 
+def test_a_web_page_sees_live_telemetry_where_its_origin_is_allowed(tmp_path: Path) -> None:
+    with recorder(tmp_path, "-o", "run.mcap", "--tier", "stamps", program=LOOP) as running:
+        wait_for(lambda: b"cycle.end" in running.get()[1])
+        words = ["--live", "127.0.0.1:0", "--allow-origin", "https://app.example"]
+        command = [TAUT, "telemetry", tmp_path / "run.mcap", *words]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as live:
+            try:
+                assert live.stderr
+                lines = (re.search(r"live at ws://127\.0\.0\.1:(\d+)", line) for line in live.stderr)
+                port = int(next(filter(None, lines))[1])
+                answers = []
+                for origin in (b"https://app.example", b"https://evil.example"):
+                    with socket.create_connection(("127.0.0.1", port), timeout=300) as page:
+                        page.sendall(HANDSHAKE.replace(b"\r\n\r\n", b"\r\nOrigin: " + origin + b"\r\n\r\n"))
+                        answers.append(page.recv(12))
+            finally:
+                live.kill()
+        assert answers == [b"HTTP/1.1 101", b"HTTP/1.1 403"]
+        assert running.end() == 0
+
+
 def test_what_cannot_be_served_costs_no_run(tmp_path: Path) -> None:
     def says(*options: str) -> str:
         command = [

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from report_figures import figures
 from reported import reported
 
 TAUT = Path(sys.executable).with_name("taut")
+RELEASED = Path(__file__).parents[2] / "cli/taut/tests/released/format-1.mcap"
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,14 @@ def test_a_run_has_the_report_s_figures(run: Path, opened: "taut.recording.Run")
     assert chain.outcomes["stale"] == 3
     assert sum(chain.outcomes.values()) == chain.messages
     assert opened.headline in repr(opened) and "a.put → c.done" in repr(opened)
+    assert repr(chain).startswith(f"<chain 'a.put → c.done': {chain.messages} messages, 2 hops, ")
+
+
+def test_a_chain_s_repr_has_the_unit_that_suits_its_latency() -> None:
+    chain = taut.open(RELEASED).chains[0]
+    for ns, shown in ((30, "30 ns"), (2_500, "2.5 µs"), (33_393_102, "33.4 ms"), (1_500_000_000, "1.5 s")):
+        chain.end_to_end = replace(chain.end_to_end, p99_ns=None, max_ns=ns)
+        assert repr(chain).endswith(f" hops, max {shown}>")
 
 
 def test_tables_go_to_polars_and_pyarrow_as_they_are(opened: "taut.recording.Run") -> None:
@@ -150,6 +160,24 @@ def test_plots_show_every_hop_and_cause(opened: "taut.recording.Run", tmp_path: 
     for axes in (chain.plot_latency(), chain.plot_percentiles(), chain.plot_causes()):
         axes.figure.savefig(tmp_path / "one.png", dpi=80)
     assert (tmp_path / "one.png").stat().st_size > 5000
+    pyplot.close("all")
+
+
+def test_a_name_is_text_in_a_plot() -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    chain = taut.open(RELEASED).chains[0]
+    # No mathematics, and a curve in the legend as the others.
+    chain.hops = [replace(hop, source=f"_{at} $\\frac{{", to="b$") for at, hop in enumerate(chain.hops)]
+    figure = chain.plot()
+    figure.canvas.draw()
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == [*(f" _{at} \\$\\frac{{ → b\\$" for at in range(len(chain.hops))), "end to end"]
+    legend = chain.plot_latency().get_legend()
+    assert legend is not None and len(legend.get_texts()) >= len(chain.hops)
     pyplot.close("all")
 
 

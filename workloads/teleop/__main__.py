@@ -1,5 +1,5 @@
-"""Command line of the teleoperation workload. Exit 0: balanced; 1: a setpoint is unexplained or a part failed; 2: no start;
-4: the machine held the arms up for too long, so that the run is no evidence."""
+"""Command line of the teleoperation workload. Exit 0: balanced; 1: a setpoint is unexplained, an arm or a part failed, or the
+arm is still stopped; 2: no start; 4: the machine held the arms up for too long, so that the run is no evidence."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..threads import call_thread
 from .cnde import RECEIVERS
 from .companions import COMPANIONS
 from .hosts import Hosts
+from .processes import END_TIMEOUT_S, StartError
 from .safety import VALIDATORS
 
 WIRES = ["plain", "rough", "heavy"]
@@ -26,7 +27,6 @@ def main() -> int:
     call_thread("teleop")
     try:
         from . import system
-        from .processes import StartError
     except ModuleNotFoundError as missing:
         print(f"teleop: module {missing.name!r} is not installed; run `make setup`", file=sys.stderr)
         return 2
@@ -60,19 +60,22 @@ def wrong(result: dict[str, object]) -> str | None:
     assert isinstance(setpoints, dict) and isinstance(failures, list)
     if failures:
         return str(failures[0])
-    unexplained = setpoints.get("unexplained", 0)
-    return f"{unexplained} setpoints without an outcome" if unexplained else None
+    if unexplained := setpoints.get("unexplained", 0):
+        return f"{unexplained} setpoints without an outcome"
+    return f"the arm was stopped for good: {result['stopped']}" if result["stopped"] else None
 
 
 def verdict(result: dict[str, object]) -> str | None:
     """What a reader has to know before any figure."""
-    share, stops = 1.0 - float(str(result["real_time"])), result["stops"]
-    assert isinstance(stops, list)
+    share, stops, killed = 1.0 - float(str(result["real_time"])), result["stops"], result["killed"]
+    assert isinstance(stops, list) and isinstance(killed, list)
+    if killed:
+        return f"no evidence: {' and '.join(killed)} did not end within {END_TIMEOUT_S:.0f} s; free a CPU"
     if not result["valid"]:
         return f"no evidence: the machine held the arms up for {100 * share:.0f} % of the run; free a CPU"
     if failed := wrong(result):
         return f"failed: {failed}"
-    return f"stopped for good: {', '.join(stops)}" if stops else None
+    return f"stopped until a reset: {', '.join(stops)}" if stops else None
 
 
 def table(result: dict[str, object]) -> str:
@@ -95,7 +98,7 @@ def table(result: dict[str, object]) -> str:
         f"{setpoints['applied']} applied, {dropped} dropped, {setpoints['in_flight']} in flight"
     )
     share = 1.0 - float(str(result["real_time"]))
-    if share > 0.001:
+    if share > 0.001 and not result["killed"]:
         lines.append(f"  arms: held up by the machine for {100 * share:.1f} % of the run; their time stood meanwhile")
     said = "; ".join(filter(None, [verdict(result), done]))
     return "\n".join([f"teleop: {said}", *lines])

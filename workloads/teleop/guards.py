@@ -92,6 +92,7 @@ class NaiveGuard:
     """Its trips are counted, not obeyed: the run would end with the first."""
 
     enables_motion = True
+    is_latched = False
 
     def __init__(self, limits: Limits, wire: str = "plain") -> None:
         self._limits = limits
@@ -163,6 +164,11 @@ class TautGuard:
     @property
     def enables_motion(self) -> bool:
         return self._guard.enables_motion
+
+    @property
+    def is_latched(self) -> bool:
+        """It has stopped motion, and nothing here resets it."""
+        return self._is_tripped
 
     def summary(self) -> dict[str, object]:
         return {

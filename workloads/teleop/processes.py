@@ -19,6 +19,8 @@ PROGRAM = "taut-teleop"
 ARMS = ["FR3", "FR20"]
 START_TIMEOUT_S = 60.0
 """Beside thirty hogs a process takes its time to start."""
+END_TIMEOUT_S = 10.0
+"""And to end."""
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 MOST_SLIP = 0.10
 """A run is no evidence where the arms were held up for more than this share of their time: what a machine does that cannot even
@@ -53,12 +55,18 @@ class ArmProcess:
     state_port: int
     told: dict[str, Any] = field(default_factory=dict)
     """What it said of itself at its end: its steps, and how the machine held it up."""
+    ended: int | None = None
+    """The exit code of one that ended by itself."""
+    was_killed: bool = False
+    """It did not end in time when it was asked to, and so said nothing."""
 
     def stop(self) -> None:
+        self.ended = self.process.poll()
         self.process.terminate()
         try:
-            out, _ = self.process.communicate(timeout=2.0)
+            out, _ = self.process.communicate(timeout=END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
+            self.was_killed = True
             self.process.kill()
             out, _ = self.process.communicate()
         with contextlib.suppress(ValueError):  # it was killed
@@ -97,14 +105,32 @@ def path_of(page: int) -> str:
     return f"/proc/self/fd/{page}"
 
 
+def deaths(arms: Sequence[ArmProcess], is_asked: bool) -> list[str]:
+    """The arms that failed. Where the run was asked to end, so may the arms have been, as by `timeout`: they end in order."""
+    dead = [(arm.name, arm.ended) for arm in arms if arm.ended or (arm.ended == 0 and not is_asked)]
+    return [f"the {name} ended during the run, {_how(code)}" for name, code in dead]
+
+
+def _how(code: int) -> str:
+    return f"by signal {-code}" if code < 0 else f"with exit code {code}"
+
+
 def held_up(arms: Sequence[ArmProcess]) -> dict[str, object]:
     """How the machine held the arms up, and whether the run is evidence. For labs: the metric `real_time` with `valid_from`."""
     told = [arm.told for arm in arms if arm.told]
     slipped_s = sum(one["slips"]["total_s"] for one in told)
     moved_s = max((one["steps"] * STEP_S for one in told), default=0.0)
     share = slipped_s / max(slipped_s + moved_s, STEP_S)
+    if any(arm.ended for arm in arms):
+        # The clock waited for one that died: that is a failure of the robot, not of the machine.
+        share = 0.0
+    killed = [arm.name for arm in arms if arm.was_killed]
+    if killed:
+        # How long these were held up is not known.
+        share = 1.0
     return {
         "simulator": {arm.name: arm.told for arm in arms},
+        "killed": killed,
         "real_time": round(1.0 - share, 4),
         "valid": share <= MOST_SLIP,
     }

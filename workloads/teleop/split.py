@@ -135,6 +135,7 @@ def _gather(
         "setpoints": follower.get("setpoints", NO_SETPOINTS),
         "guard": guard.get("guard", {}),
         "stops": follower.get("stops", []),
+        "stopped": follower.get("stopped"),
         "holds": follower.get("holds", 0),
         "heartbeat_lapse_ms": follower.get("heartbeat_lapse_ms", 0),
         "commands": follower.get("commands", 0),

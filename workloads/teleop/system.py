@@ -63,8 +63,9 @@ def run(options: Options, stop: threading.Event) -> dict[str, object]:
             ran_s, counts = split.teleoperate(options, stop, (arms[0], arms[1]), page, hand)
         else:
             ran_s, counts = _in_one_process(options, stop, arms)
-    # Each arm has ended, and said how it was held up.
-    return {**_head(options, ran_s), **processes.held_up(arms), **counts}
+    # Each arm has ended, and said how it was held up. One that died comes first: other failures follow from it.
+    failures = [*processes.deaths(arms, stop.is_set()), *counts["failures"]]  # type: ignore[misc]
+    return {**_head(options, ran_s), **processes.held_up(arms), **counts, "failures": failures}
 
 
 def _in_one_process(
@@ -117,6 +118,7 @@ def _teleoperate(
         "setpoints": ledger.balance(),
         "guard": guard.summary(),
         "stops": [],
+        "stopped": "guard_latched" if guard.is_latched else None,
         "desk": {"turns": turns},
         "leader_stream": asdict(leader.receiver.counts),
         "follower_stream": asdict(follower.receiver.counts),

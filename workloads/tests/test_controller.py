@@ -40,6 +40,13 @@ def client() -> Iterator[ArmClient]:
         yield it
 
 
+def test_an_arm_ends_when_asked_to_although_its_clock_waits_for_the_other() -> None:
+    with processes.clock() as page:
+        arm = processes.start("FR3", page)
+        arm.stop()
+    assert not arm.was_killed and arm.told["slips"]["count"] == 0
+
+
 def test_servo_j_needs_an_enabled_arm_in_servo_mode(client: ArmClient) -> None:
     assert client.call("ServoJ", HOME, *REST) == REFUSED
     assert client.call("ServoMoveStart") == REFUSED

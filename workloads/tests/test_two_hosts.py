@@ -34,9 +34,11 @@ def run(folder: Path, *options: str) -> Any:
 def recorded(folder: Path, *options: str) -> Any:
     run = start("teleop", *RIGHT, "--hosts", "2", "--recordings", str(folder), *options)
     out, err = run.communicate()
-    # 4: the machine could not run the arms in real time, which changes nothing here.
-    assert run.returncode in (0, 4) and out, err
-    setpoints = json.loads(out)["setpoints"]
+    assert out, err
+    result = json.loads(out)
+    # 4: the machine could not run the arms in real time; 1: a part had no CPU, so that the arm was stopped. Neither changes anything here.
+    assert run.returncode in (0, 4) or (run.returncode == 1 and result["stopped"]), err
+    setpoints = result["setpoints"]
     assert setpoints["unexplained"] == 0 and setpoints["applied"] > 0, setpoints
     command = [str(TAUT), "report", "leader.mcap", "follower.mcap", "--join", "--format", "json"]
     said = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE)

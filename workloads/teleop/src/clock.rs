@@ -41,22 +41,21 @@ impl Clock {
     }
 
     /// Waits until something of `polled` has come about, or `until_ns` has come.
-    pub fn poll(&self, until_ns: u64, polled: &mut [PollFd<'_>]) {
-        loop {
-            let (now_ns, stands) = self.0.read();
-            let left_ns = until_ns.saturating_sub(now_ns);
-            let most_ns = if stands { left_ns.min(LOOK_NS) } else { left_ns };
-            let timeout = Timespec {
-                tv_sec: i64::try_from(most_ns / 1_000_000_000).unwrap_or(i64::MAX),
-                tv_nsec: (most_ns % 1_000_000_000) as i64,
-            };
-            // A signal, or a kernel that has no memory for this: it is looked again.
-            if left_ns == 0 || poll(polled, Some(&timeout)).is_ok_and(|ready| ready > 0) {
-                if left_ns == 0 {
-                    let _ = poll(polled, Some(&Timespec::default()));
-                }
-                return;
-            }
-        }
+    fn poll(&self, until_ns: u64, polled: &mut [PollFd<'_>]) {
+        while !self.look(until_ns, polled) {}
+    }
+
+    /// As `poll`, but gives up, with false, at a signal, and soon where the clock stands: whoever moves the clock on may have to end while
+    /// it stands for another one.
+    pub fn look(&self, until_ns: u64, polled: &mut [PollFd<'_>]) -> bool {
+        let (now_ns, stands) = self.0.read();
+        let left_ns = until_ns.saturating_sub(now_ns);
+        let most_ns = if stands { left_ns.min(LOOK_NS) } else { left_ns };
+        let timeout = Timespec {
+            tv_sec: i64::try_from(most_ns / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (most_ns % 1_000_000_000) as i64,
+        };
+        let has_come = poll(polled, Some(&timeout)).is_ok_and(|ready| ready > 0);
+        left_ns == 0 || has_come
     }
 }

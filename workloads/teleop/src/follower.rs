@@ -103,6 +103,7 @@ pub struct Follower<O> {
     retries: u64,
     diverged: u64,
     holds: u64,
+    /// Each stop that was latched, those that an operator ended included.
     stops: Vec<&'static str>,
     added_delay_ns: Vec<i64>,
     pub arm_is_gone: bool,
@@ -211,6 +212,7 @@ impl<O: Outside> Follower<O> {
             "holds": self.holds,
             "heartbeat_lapse_ms": self.asker.lapse_ns() / 1_000_000,
             "stops": self.stops,
+            "stopped": self.stopped.map(|(reason, _)| reason.name()),
             "added_delay_ms": { "p50": delay_ms(half), "max": delay_ms(last) },
             "setpoints": self.account.summary(now_ns),
             "failures": self.account.failure.iter().collect::<Vec<_>>(),
@@ -710,9 +712,11 @@ mod tests {
     fn a_longer_silence_of_the_guards_is_latched_until_an_operator_looks() {
         let (summary, arm) = without_answers(40, false);
         assert_eq!((&summary["stops"], arm.halts), (&json!(["guard_latched"]), 2));
+        assert_eq!(summary["stopped"], "guard_latched");
         let count = |summary: &Value| summary["setpoints"]["dropped"]["guard_latched"].as_u64().unwrap();
         assert!(count(&summary) > 100, "{summary}");
         let (summary, arm) = without_answers(40, true);
+        assert_eq!((&summary["stops"], &summary["stopped"]), (&json!(["guard_latched"]), &Value::Null));
         assert!((40..80).contains(&count(&summary)), "{summary}");
         assert!((arm.target_deg[0] - HOME_DEG[0] - 13.9).abs() < 0.05, "{}", arm.target_deg[0]);
     }

@@ -18,6 +18,8 @@ mod journal;
 mod leader;
 mod links;
 mod pacing;
+#[cfg(test)]
+mod paused;
 mod realtime;
 mod safety;
 mod serve;

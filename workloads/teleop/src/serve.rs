@@ -80,7 +80,7 @@ pub fn run(settings: &Settings) -> Result<()> {
             [&commands, &states].map(|listener| PollFd::new(listener, PollFlags::IN)).into();
         polled.extend(served.callers.iter().map(|one| PollFd::new(&one.socket, PollFlags::IN)));
         polled.extend(served.watchers.iter().map(|one| PollFd::new(&one.socket, PollFlags::IN)));
-        clock.poll(next_ns, &mut polled);
+        clock.look(next_ns, &mut polled);
         if polled.iter().any(|one| !one.revents().is_empty()) {
             drop(polled);
             served.admit(&commands, &states, clock.now_ns())?;
