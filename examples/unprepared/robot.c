@@ -1,5 +1,5 @@
 /* A robot that knows nothing of taut: a 500 Hz control loop sends commands over UDP to an actuator thread; a logger holds the loop's lock
- * while it "writes", for 8 ms ten times a second. Usage: robot [SECONDS] */
+ * while it "writes", for 8 ms ten times a second, or for as long as is given. Usage: robot [SECONDS [HELD_US]] */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,7 +12,10 @@
 
 enum { PERIOD_NS = 2000000, PORT = 5005 };
 
+enum { WRITE_US = 8000 };
+
 static pthread_mutex_t state_lock = PTHREAD_MUTEX_INITIALIZER;
+static useconds_t held_us = WRITE_US;
 
 static struct sockaddr_in actuator_address(void) {
   return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -37,8 +40,9 @@ static void *logger(void *unused) {
   for (;;) {
     usleep(92000);
     pthread_mutex_lock(&state_lock);
-    usleep(8000);
+    usleep(held_us);
     pthread_mutex_unlock(&state_lock);
+    usleep(WRITE_US - held_us);
   }
   return unused;
 }
@@ -63,6 +67,7 @@ static void *control(void *seconds) {
 
 int main(int count, char **words) {
   double seconds = count > 1 ? atof(words[1]) : 8;
+  if (count > 2 && (held_us = atoi(words[2])) > WRITE_US) held_us = WRITE_US;
   int receiver = socket(AF_INET, SOCK_DGRAM, 0);
   struct sockaddr_in address = actuator_address();
   if (bind(receiver, (struct sockaddr *)&address, sizeof address)) return perror("UDP port 5005"), 1;

@@ -12,12 +12,8 @@ use std::{collections::BTreeMap, net::SocketAddr};
 use foldhash::HashMap;
 use taut_recording::host_numbers::host_of;
 
-pub(crate) use self::sockets::{SocketCall, Sockets};
-use self::{
-    datagrams::datagrams,
-    sockets::{Chunk, Socket},
-    streams::streams,
-};
+pub(crate) use self::sockets::{Chunk, SocketCall, Sockets};
+use self::{datagrams::datagrams, sockets::Socket, streams::streams};
 
 /// Ports from here on are chosen by the system (Linux: net.ipv4.ip_local_port_range).
 const CHOSEN_PORTS: u16 = 32_768;

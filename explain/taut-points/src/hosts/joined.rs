@@ -272,6 +272,47 @@ mod tests {
         100_000 + (-1e6 * (1.0 - share).ln()) as u64
     }
 
+    /// By CLOCK_REALTIME of both, of which B's is ahead by 3 ms; and what the messages give without it.
+    fn by_realtime(on: [&[(u64, u32, u64)]; 2], chains: &[Vec<String>]) -> (i64, NotJoined) {
+        let surveys = [survey(["sent", "state"], on[0]), survey(["received", "answered"], on[1])];
+        let info = |boot: &str, start_monotonic_ns, start_realtime_ns| Info {
+            start_monotonic_ns,
+            start_realtime_ns,
+            facts: vec![("boot_id".to_owned(), boot.to_owned())],
+            ..Info::default()
+        };
+        let infos = [info("a", 0, 5_000_000_000), info("b", OFFSET_NS, 5_003_000_000)];
+        let host = |(at, name): (usize, &'static str)| Host { name, survey: &surveys[at], info: &infos[at] };
+        let hosts = [(0, "desk"), (1, "robot")].map(host);
+        let mut joined = join(&hosts, chains, Some(ClocksFrom::Realtime)).unwrap();
+        joined.by_realtime();
+        let between = joined.between(0, 1);
+        assert_eq!((between.clocks_from, between.bounds_ns()), (ClocksFrom::Realtime, None));
+        (between.offset_ns(), join(&hosts, chains, None).unwrap_err().1)
+    }
+
+    #[test]
+    fn for_clocks_that_realtime_gives_neither_messages_nor_chains_need_to_agree() {
+        let by_clocks_ns = OFFSET_NS as i64 - 3_000_000;
+        // Ids that mean other messages on each host.
+        let moment = |nth: u64| 1_000_000_000 + 60_000 * (delay_ns(nth) % 1_000_000);
+        let on_a: Vec<_> = (0..400).map(|id| (id, 1, moment(3 * id))).collect();
+        let on_b: Vec<_> = (0..400).map(|id| (id, 1, OFFSET_NS + moment(7 * id + 1))).collect();
+        assert_eq!(by_realtime([&on_a, &on_b], &[]), (by_clocks_ns, NotJoined::Contradictory));
+
+        let (mut on_a, mut on_b) = (Vec::new(), Vec::new());
+        for id in 0..400 {
+            let sent_ns = 1_000_000_000 + 10_000_000 * id;
+            let (of_a_ns, of_b_ns) = if id % 2 == 0 { (0, delay_ns(3 * id)) } else { (delay_ns(5 * id), 0) };
+            let point = 1 + (id % 2) as u32;
+            on_a.push((id, point, sent_ns + of_a_ns));
+            on_b.push((id, point, OFFSET_NS + sent_ns + of_b_ns));
+        }
+        let backwards = [["robot:received", "desk:sent"], ["desk:state", "robot:answered"]];
+        let backwards = backwards.map(|points| points.map(str::to_owned).to_vec());
+        assert_eq!(by_realtime([&on_a, &on_b], &backwards), (by_clocks_ns, NotJoined::NoOrder));
+    }
+
     #[test]
     fn what_a_daemon_leaves_in_the_kernel_does_not_decide_which_way_messages_went() {
         let (mut on_a, mut on_b) = (Vec::new(), Vec::new());

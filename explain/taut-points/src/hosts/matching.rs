@@ -35,7 +35,7 @@ pub struct Pair {
     pub order_from: OrderFrom,
     /// What became of what both hosts' daemons state of CLOCK_REALTIME; `None`: they do not.
     pub stated: Option<(Stated, Use)>,
-    /// When messages changed host, on the first one's raw clock.
+    /// When messages and bytes changed host, on the first one's raw clock; also those that the clocks are not aligned by.
     pub(super) moments_ns: Vec<i64>,
 }
 
@@ -141,15 +141,21 @@ pub(super) fn pair(
     let flows: Vec<(Way, &Crossed)> = flows.iter().filter_map(|of| Some((way_of(of)?, of))).collect();
     let has_messages =
         !messages.is_empty() || ros.iter().any(|(_, crossed, _)| !crossed.is_empty()) || !flows.is_empty();
-    if !has_messages && from != ClocksFrom::Realtime {
+    let is_realtime = from == ClocksFrom::Realtime;
+    if !has_messages && !is_realtime {
         return Err(if repeated > 0 { NotJoined::OnlyRepeated } else { NotJoined::NoCommonMessage });
     }
     let ways = match messages.is_empty() {
         true => None,
         false => {
-            let stated_ns = stated.map(|stated| stated.bound_at(messages[0].0[0].at_ns));
-            let realtime_error_ns = known.realtime_error_ns.or(stated_ns);
-            Some(Ways::of(&messages, &Known { realtime_error_ns, ..*known }).ok_or(NotJoined::NoOrder)?)
+            // What a daemon states may be wrong, and shows as wrong only against ways that are known without it.
+            let as_stated = || {
+                let realtime_error_ns = Some(stated?.bound_at(messages[0].0[0].at_ns));
+                Ways::of(&messages, &Known { realtime_error_ns, ..*known })
+            };
+            let ways = Ways::of(&messages, known);
+            let is_assumed = ways.as_ref().is_none_or(|ways| ways.from == OrderFrom::Realtime);
+            Some(if is_assumed { as_stated().or(ways) } else { ways }.ok_or(NotJoined::NoOrder)?)
         }
     };
     let mut counts: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
@@ -178,18 +184,24 @@ pub(super) fn pair(
             Route { from, to, way, messages }
         }));
     }
+    // The byte was sent after that call had begun, and was there before this one ended.
+    let of_flow = |(message, (way, of)): (u64, &(Way, &Crossed))| {
+        let (from, to) = if *way == Way::ToB { (0, 1) } else { (1, 0) };
+        let sent_ns = sides[from].clock.of_monotonic(of.last.start_ns);
+        let received_ns = sides[to].clock.of_monotonic(of.received.end_ns);
+        let (a_ns, b_ns) = if *way == Way::ToB { (sent_ns, received_ns) } else { (received_ns, sent_ns) };
+        Crossing { way: *way, a_ns, b_ns, message }
+    };
+    let of_flows: Vec<Crossing> = (0..).zip(&flows).map(of_flow).collect();
+    // Hops of bytes have a bound too, where the clocks are aligned by stamps of another time.
+    let moments_ns = crossings.iter().chain(&of_flows).map(|crossing| crossing.a_ns).collect();
     let goes = |way: Way| crossings.iter().any(|crossing| crossing.way == way);
     if !(goes(Way::ToB) && goes(Way::ToA)) {
         let mut sockets: BTreeMap<(bool, String), u64> = BTreeMap::new();
-        for (at, (way, of)) in flows.iter().enumerate() {
+        for (way, of) in &flows {
             *sockets.entry((*way == Way::ToB, of.name())).or_default() += 1;
-            let (from, to) = if *way == Way::ToB { (0, 1) } else { (1, 0) };
-            // The byte was sent after that call had begun, and was there before this one ended.
-            let sent_ns = sides[from].clock.of_monotonic(of.last.start_ns);
-            let received_ns = sides[to].clock.of_monotonic(of.received.end_ns);
-            let (a_ns, b_ns) = if *way == Way::ToB { (sent_ns, received_ns) } else { (received_ns, sent_ns) };
-            crossings.push(Crossing { way: *way, a_ns, b_ns, message: at as u64 });
         }
+        crossings.extend(of_flows);
         routes.extend(sockets.into_iter().map(|((to_b, name), messages)| {
             let (from, to, way) =
                 (format!("send {name}"), format!("receive {name}"), if to_b { Way::ToB } else { Way::ToA });
@@ -200,8 +212,8 @@ pub(super) fn pair(
     let start_ns = crossings.iter().map(|crossing| crossing.a_ns).min().unwrap_or(0);
     let alignment = match from {
         ClocksFrom::OneMachine => Alignment::constant(start_ns, 0, Some(0)),
-        ClocksFrom::Realtime if !has_messages => Alignment::constant(start_ns, known.realtime_ns, None),
-        _ => align(&crossings, Drift::default()),
+        ClocksFrom::Realtime => Alignment::constant(start_ns, known.realtime_ns, None),
+        ClocksFrom::Messages => align(&crossings, Drift::default()),
     };
     if alignment.is_contradictory {
         return Err(NotJoined::Contradictory);
@@ -224,7 +236,7 @@ pub(super) fn pair(
         // Who publishes a message is said.
         order_from: ways.map_or(OrderFrom::Declared, |ways| ways.from),
         stated,
-        moments_ns: crossings.iter().map(|crossing| crossing.a_ns).collect(),
+        moments_ns,
     })
 }
 
@@ -302,4 +314,37 @@ fn matched<'a>(a: &'a [Sighting], b: &'a [Sighting]) -> Matched<'a> {
     }
     found.alone[1] += of_b.count() as u64;
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_recording::host_numbers::of_host;
+
+    use super::*;
+    use crate::flows::Chunk;
+
+    #[test]
+    fn bytes_long_after_the_stamps_that_align_the_clocks_have_the_bound_of_their_own_time() {
+        let delay_ns = 100_000;
+        // 100 stamps each way in a second, and then a call that receives what was sent after a hundred.
+        let mut seen = [Vec::new(), Vec::new()];
+        for id in 0..200 {
+            let sent_ns = 1_000_000_000 + 5_000_000 * id as i64;
+            let from = (id % 2) as usize;
+            seen[from].push(Sighting { id, at_ns: sent_ns, point: 1 });
+            seen[1 - from].push(Sighting { id, at_ns: sent_ns + delay_ns, point: 2 });
+        }
+        let late_ns = 100_000_000_000;
+        let call = |host, start_ns| Chunk { tid: of_host(1, host), start_ns, end_ns: start_ns + 1_000, bytes: 8 };
+        let sent = call(0, late_ns);
+        let received = call(1, late_ns + 100_000);
+        let flow = Crossed { first: sent, last: sent, received, is_tcp: true, port: 6379 };
+        let (ros, survey, clock) = (RosSightings::default(), Survey::default(), HostClock::default());
+        let side = |number: usize| Side { number, sightings: &seen[number], ros: &ros, survey: &survey, clock: &clock };
+        let pair = pair([side(0), side(1)], &[flow], &Known::default(), None, ClocksFrom::Messages).unwrap();
+        assert_eq!(pair.alignment.used, [100, 100], "the stamps align the clocks");
+        let bound_ns = |at_ns: i64| pair.alignment.at(at_ns).unwrap().bound_ns.unwrap();
+        let most_ns = pair.moments_ns.iter().map(|at_ns| bound_ns(*at_ns)).max().unwrap();
+        assert!(most_ns >= bound_ns(late_ns as i64) && most_ns > 1_000_000, "{most_ns}");
+    }
 }
