@@ -298,11 +298,8 @@ class Bench:
         return self.needs[key]
 
     def command(self, case: Case, seed: int, period_us: float) -> list[str]:
-        work_us, size_us, every_us = (300, 15_000, 100_000) if case.is_slow else (200, 6000, 46_000)
-        # Of the time that is free, so that the queue ends before the next one begins, mostly.
-        every_us = max(every_us, size_us * 1.5 / max(1 - case.load, 0.05))
-        if case.kind == "quota":
-            size_us, every_us = 60_000, 400_000
+        work_us = 300 if case.is_slow else 200
+        size_us, every_us = strikes(case)
         words = {
             "kind": case.kind,
             "work-us": work_us,
@@ -343,6 +340,15 @@ class Bench:
         if not options.keep:
             recording.unlink()
         return max(chains, key=lambda chain: chain["messages"]), logged
+
+
+def strikes(case: Case) -> tuple[int, float]:
+    """How long what is put in lasts, and its mean distance, µs."""
+    if case.kind == "quota":
+        return 60_000, 400_000
+    size_us, every_us = (15_000, 100_000) if case.is_slow else (6000, 46_000)
+    # Two are at least half the mean distance apart: twice as long as a strike and the queue behind it last.
+    return size_us, max(every_us, size_us * 4 / max(1 - case.load, 0.05))
 
 
 def read_log(path: Path) -> list[Logged]:
@@ -448,8 +454,8 @@ def valid(measured: list[dict]) -> tuple[list[dict], list[dict]]:
 
 
 def known(results: list[dict]) -> list[dict]:
-    """Those whose tail the log explains. Results from before this check count as known."""
-    return [result for result in results if result.get("is_tail_known", True)]
+    """Those whose tail the log explains. Results from before this check are not known."""
+    return [result for result in results if result.get("is_tail_known", False)]
 
 
 def rights(results: list[dict]) -> tuple[int, int]:
@@ -515,7 +521,7 @@ def figures(measured: list[dict], made_by: str) -> str:
     out += "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
     for result in results:
         cause = result["root_cause"] if result["is_right"] else f"**{result['root_cause']}**"
-        cause = cause if result.get("is_tail_known", True) else "not known"
+        cause = cause if known([result]) else "not known"
         head = f"| {result['name']} | {cause} | {100 * result['share']:.0f} % | {100 * result['queued']:.0f} % "
         if not result["predictions"]:
             out += head + "| | | | | | |\n"

@@ -55,3 +55,20 @@ def test_a_tail_that_the_log_does_not_make_is_not_known() -> None:
     taken = every(100_000, 40_000, {at: 500_000 for at in range(10, 400, 40)}, 400)
     assert not open_loops.knows_tail(taken, off, case)
     assert not open_loops.knows_tail(put_in, taken, case)
+
+
+def test_the_queue_behind_a_strike_ends_before_the_next_one() -> None:
+    for case in open_loops.cases():
+        size_us, every_us = open_loops.strikes(case)
+        # Two are from half to one and a half of the mean apart. More load than there is time for leaves a queue that never ends.
+        if case.kind not in ("quota", "overload"):
+            assert every_us / 2 > 1.5 * size_us / (1 - case.load), case.name
+
+
+def test_a_result_without_the_check_of_its_tail_does_not_count() -> None:
+    results = [
+        {"is_right": True},
+        {"is_right": False, "is_tail_known": False},
+        {"is_right": True, "is_tail_known": True},
+    ]
+    assert open_loops.rights(results) == (1, 1)

@@ -9,6 +9,7 @@ from clocks import Found
 from cost import LIMIT as MOST_COST
 from cost import LIMIT_EVENTS, Cost
 from programs import IN_CHAIN, KNOWN, Matched
+from teleop import Loop
 
 # Of the messages that were held somewhere.
 LIMIT = 0.97
@@ -26,6 +27,7 @@ def page(
     found: list[Found],
     named: list[Named],
     matched: list[Matched],
+    loops: list[Loop],
     cost: Cost,
     properties: dict[str, str],
     command: str,
@@ -33,7 +35,7 @@ def page(
     """The page, the results, and whether all limits hold."""
     machine = f"{os.cpu_count()} CPUs, Linux {platform.release()}"
     share = sum(one.right for one in named) / max(1, sum(one.injected for one in named))
-    holds = all(one.holds for one in [*found, *matched]) and share >= LIMIT and cost.ratio <= MOST_COST
+    holds = all(one.holds for one in [*found, *matched, *loops]) and share >= LIMIT and cost.ratio <= MOST_COST
     made = f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit."
     farthest = max(found, key=lambda one: abs(one.error_ns))
 
@@ -74,7 +76,13 @@ def page(
             "messages in the wake chain; error of clocks that are aligned",
             f"{100 * KNOWN:.0f} %, {100 * IN_CHAIN:.0f} %, the bound",
             f"{count([one.is_known for one in matched], 'programs')}, {count([one.is_chained for one in matched], 'with a chain')}, "
-            f"{count([one.is_bounded for one in matched], 'by TCP')}",
+            f"{count([one.is_bounded for one in matched], 'whose messages align the clocks')}",
+        ],
+        [
+            "teleoperation on two hosts: jitter of the relay is named `network`, a hog on the follower's host is named with its host",
+            "all",
+            f"{sum(one.right for one in loops)} of {sum(one.runs for one in loops)} runs"
+            + ("" if all(one.holds for one in loops) else ", **missed**"),
         ],
         [
             f"CPU time of a report of two hosts with {cost.events:,} kernel events each, beside one host's",
@@ -141,9 +149,9 @@ def page(
             [[one.what, f"`{one.cause}`", str(one.injected), str(one.right)] for one in named],
         ),
         "## Unmodified programs\n",
-        "Programs as they come from Debian and PyPI, which stamp nothing, in two of the namespaces. *Sent* is what the client says, of "
+        "Programs as they come from Debian and PyPI, and two nodes of ROS 2, which stamp nothing, in two of the namespaces. *Sent* is what the client says, of "
         "CycloneDDS what came back to it. *Known* are the "
-        "calls that received on either host and of which the sending call on the other is known. *In the chain* are the messages of the "
+        "calls that received on either host and of which the sending call on the other is known; of ROS 2 messages that were taken. *In the chain* are the messages of the "
         f"wake chain that leads from host to host. Limits: {100 * KNOWN:.0f} % known, {100 * IN_CHAIN:.0f} % in the chain, no error of the "
         "clocks above its bound. UDP aligns no clocks.\n",
         table(
@@ -163,6 +171,14 @@ def page(
             ],
         ),
         "A thread of sockperf's client spins between its messages: such a thread is no loop, and begins no chain.\n",
+        "## The teleoperation loop on two hosts\n",
+        "`workloads/teleop --hosts 2`: leader and follower are recorded on a host each. A run is right if the cause with the largest part of "
+        "the tail of the hop between the hosts is `network`, or if the thread that the tail waits for most is the hog on the follower's "
+        "host. A run without a thread to name has no tail, and is repeated, twice at most. Limit: all.\n",
+        table(
+            ["what was done", "to be named", "runs", "right"],
+            [[one.what, one.names, str(one.runs), str(one.right)] for one in loops],
+        ),
         "## Cost\n",
         f"A report of two hosts with {cost.events:,} kernel events each takes {cost.joined_s:.1f} s of user CPU time, one of one host "
         f"{cost.one_s:.1f} s: {cost.ratio:.2f} times as much. Limit: {MOST_COST}. Medians of three runs.\n",

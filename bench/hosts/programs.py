@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from net import RELAY, ROOT, namespaces
@@ -28,14 +28,18 @@ class Program:
     sent: Callable[[str], int]
     # What the points of the chain that carries them hold, in order; none where a thread that spins sends them, which is no loop.
     chain: list[str]
-    is_tcp: bool
+    # Whether its messages align the clocks.
+    aligns: bool
+    # Whether what was matched are messages of topics, and not calls.
+    is_ros: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Matched:
     name: str
     sent: int
-    # Calls that received on either host, and those whose sending call is known.
+    # Calls that received on either host, and those whose sending call is known; of ROS 2 messages that were taken.
     received: int
     known: int
     in_chain: int | None
@@ -95,10 +99,10 @@ PROGRAMS = [
 ]
 
 
-def matched(taut: str, folder: Path, dds_python: str | None) -> list[Matched]:
-    """`dds_python`: a Python with the package cyclonedds."""
+def matched(taut: str, folder: Path, dds_python: str | None, ros: Path) -> list[Matched]:
+    """`dds_python`: a Python with the package cyclonedds. `ros`: a virtual environment with the wheels of ROS 2."""
     folder.mkdir()
-    programs = [*PROGRAMS, *([dds(dds_python)] if dds_python else [])]
+    programs = [*PROGRAMS, *([dds(dds_python)] if dds_python else []), ros2(ros)]
     return [of_program(taut, folder / str(at), one) for at, one in enumerate(programs) if shutil.which(one.needs)]
 
 
@@ -115,10 +119,36 @@ def dds(python: str) -> Program:
     )
 
 
+def ros2(ros: Path) -> Program:
+    """The nodes of cli/taut/tests/hosts."""
+    ros = ros.resolve()
+    command = [str(ros / "bin/python"), str(ROOT / "cli/taut/tests/hosts/ros_pair.py")]
+    return Program(
+        "ROS 2: a setpoint every 10 ms, each answered with a state (topics)",
+        command[0],
+        [*command, "robot", str(MESSAGES)],
+        [*command, "desk", str(MESSAGES)],
+        # It ends with the answer to its last one.
+        lambda said: MESSAGES,
+        ["robot:/robot take /setpoint", "desk:/desk take /state"],
+        True,
+        True,
+        {
+            "AMENT_PREFIX_PATH": str(ros),
+            "LD_LIBRARY_PATH": str(ros / "lib"),
+            # Memory would be shared by what are two hosts here.
+            "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET",
+            "ROS_DOMAIN_ID": "77",
+        },
+    )
+
+
 def of_program(taut: str, folder: Path, program: Program) -> Matched:
     folder.mkdir()
     (folder / "mosquitto.conf").write_text("listener 1883 0.0.0.0\nallow_anonymous true\n")
     environment = {name: value for name, value in os.environ.items() if name != "TAUT_SESSION"}
+    environment |= program.environment
 
     def record(namespace: str, host: str, command: list[str]) -> subprocess.Popen[str]:
         words = [taut, "record", "-q", "--ignore-loss", "--host-name", host, "-o", f"{host}.mcap", "--", *command]
@@ -150,11 +180,17 @@ def of_program(taut: str, folder: Path, program: Program) -> Matched:
     others = sum(
         int(count) for count in re.findall(r"no sender on another recorded host is known of (\d+) calls", notes)
     )
-    clock = report("--clocks", "messages")["recording"]["hosts"][1]["clock"] if program.is_tcp else {}
+    aligned = report("--clocks", "messages") if program.aligns else None
+    clock = aligned["recording"]["hosts"][1]["clock"] if aligned else {}
+    received = known + not_known + others
+    if aligned and program.is_ros:
+        # Sockets carry discovery as well.
+        taken = re.findall(r":publish /\w+ → \w+:take /\w+: ([\d,]+) messages?$", "\n".join(aligned["notes"]), re.M)
+        known, received = sum(int(count.replace(",", "")) for count in taken), 2 * MESSAGES
     return Matched(
         program.name,
         program.sent(said),
-        known + not_known + others,
+        received,
         known,
         in_chain if program.chain else None,
         clock.get("offset_ns"),

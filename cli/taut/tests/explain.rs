@@ -168,6 +168,19 @@ fn the_hog_contributes_and_the_lock_does_not() {
 }
 
 #[test]
+fn two_causes_are_removed_at_once() {
+    let chain = Folder::new().chain(&["run.mcap", "--without", "preempted,lock:sdk_lock"]);
+    let found = |without: &str| {
+        let all = chain["predictions"].as_array().unwrap();
+        all.iter().find(|found| found["without"] == without).unwrap_or_else(|| panic!("no {without}")).clone()
+    };
+    assert_eq!(found("preempted")["p99_ns"], 3_000_000, "the lock stays");
+    let both = found("preempted and lock:sdk_lock");
+    // 49 µs of waiting for it, and 2 µs of waiting to run after that.
+    assert_eq!((&both["p50_ns"], &both["p99_ns"]), (&2_949_000.into(), &2_949_000.into()));
+}
+
+#[test]
 fn every_budget_and_every_path_sums_to_its_message() {
     let chain = Folder::new().chain(&["run.mcap", "--all"]);
     let all = chain["all"].as_array().unwrap();

@@ -289,6 +289,8 @@ pub struct Prediction {
     pub p99_ns: Option<u64>,
     /// The same before and after, each with its interval: p50, p95 and p99, as far as there are messages beyond them.
     pub quantiles: Vec<Predicted>,
+    /// Percentile curve without it: (quantile 0..1, ns), dense towards 1, up to the highest quantile that the messages carry as measured.
+    pub percentiles: Vec<(f64, u64)>,
     /// Quantile that `gain` is of.
     pub gain_quantile: Option<f64>,
     /// Change of that quantile, as a share of its value as measured (0..1).

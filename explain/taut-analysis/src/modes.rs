@@ -9,6 +9,8 @@ use crate::{Cause, Chain, Mode, ModeCause, ledger::Ledger, walk::Walker};
 const BIN: f64 = 1.1;
 /// A mode has at least so many messages.
 const MESSAGES_MIN: usize = 10;
+/// In at least so many bursts: one stall makes many messages late.
+const BURSTS_MIN: usize = 3;
 /// Causes of a mode.
 const CAUSES_MAX: usize = 3;
 
@@ -30,7 +32,7 @@ pub(crate) fn modes(chain: &Chain, ledger: &Ledger, walker: &Walker<'_>) -> Vec<
         let from_ns = bins[lowest(pair[0], pair[1])].0;
         let to_ns = peaks.get(nth + 2).map_or(u64::MAX, |next| bins[lowest(pair[1], *next)].0);
         let of_mode = &rows[rows.partition_point(|row| row.0 < from_ns)..rows.partition_point(|row| row.0 < to_ns)];
-        if of_mode.len() < MESSAGES_MIN {
+        if of_mode.len() < MESSAGES_MIN || !has_bursts(of_mode, |row| ledger.rows[row].total_ns < from_ns) {
             continue;
         }
         found.push(Mode {
@@ -43,6 +45,14 @@ pub(crate) fn modes(chain: &Chain, ledger: &Ledger, walker: &Walker<'_>) -> Vec<
         });
     }
     found
+}
+
+/// Whether the mode's messages come in [`BURSTS_MIN`] bursts: between two of them is a message that is faster than all of the mode.
+fn has_bursts(of_mode: &[(u64, usize)], is_faster: impl Fn(usize) -> bool) -> bool {
+    let mut rows: Vec<usize> = of_mode.iter().map(|(_, row)| *row).collect();
+    rows.sort_unstable();
+    let is_apart = |pair: &&[usize]| (pair[0] + 1..pair[1]).any(&is_faster);
+    rows.windows(2).filter(is_apart).take(BURSTS_MIN - 1).count() + 1 >= BURSTS_MIN
 }
 
 /// Bins whose edges grow by a factor, without a gap: (from, to, count).
@@ -73,4 +83,24 @@ fn causes(of_mode: &[(u64, usize)], ledger: &Ledger, walker: &Walker<'_>) -> Vec
         first.map_or(String::new(), |(line, _)| walker.names.text(line.group.1).to_owned())
     };
     all.map(|(cause, share)| ModeCause { cause, detail: detail(cause, share), share }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_stall_is_no_mode_however_many_it_makes_late() {
+        let is_mode = |late: &[usize]| {
+            let of_mode: Vec<(u64, usize)> = late.iter().map(|row| (3_000, *row)).collect();
+            has_bursts(&of_mode, |row| !late.contains(&row))
+        };
+        assert!(!is_mode(&(100..140).collect::<Vec<_>>()));
+        assert!(!is_mode(&(100..140).chain(160..180).collect::<Vec<_>>()));
+        assert!(is_mode(&[100, 150, 200]));
+        assert!(is_mode(&(0..40).step_by(2).collect::<Vec<_>>()), "every other message");
+        // The longest of a stall are of a mode above it.
+        let of_mode: Vec<(u64, usize)> = [100, 103, 106, 109].map(|row| (3_000, row)).into();
+        assert!(!has_bursts(&of_mode, |row| !(100..110).contains(&row)));
+    }
 }

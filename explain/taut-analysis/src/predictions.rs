@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use taut_stats::{Distribution, rank};
+use taut_stats::{Distribution, percentile_curve, rank};
 
 use crate::{
     Cause, Chain, ModeCause, Predicted, Prediction,
@@ -35,6 +35,8 @@ pub(crate) struct Predictor<'a> {
     quantile: Option<f64>,
     /// And of the messages as measured: of higher ones nothing is stated of them, and nothing predicted.
     carried: f64,
+    /// The same, also above p99: how far the predicted curve goes.
+    curve_to: f64,
     deadline_ns: Option<u64>,
 }
 
@@ -69,7 +71,8 @@ impl<'a> Predictor<'a> {
         quantile: Option<f64>,
     ) -> Predictor<'a> {
         let totals: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
-        let carried = Distribution::of(&totals, &sorted).highest_to_p99().map(|(quantile, _)| quantile);
+        let measured = Distribution::of(&totals, &sorted);
+        let carried = measured.highest_to_p99().map(|(quantile, _)| quantile);
         Predictor {
             ledger,
             replay,
@@ -78,6 +81,7 @@ impl<'a> Predictor<'a> {
             sorted,
             quantile: quantile.or(carried),
             carried: carried.unwrap_or(0.0),
+            curve_to: if measured.p999_ns.is_some() { 0.999 } else { carried.unwrap_or(0.0) },
             deadline_ns: chain.deadline_ns,
         }
     }
@@ -178,7 +182,24 @@ impl<'a> Predictor<'a> {
         let (objects, names) = (self.walker.objects, &*self.walker.names);
         let own = all.iter().position(|factor| factor.owns(kind, objects, names)).map(Part::Own);
         let drawn = || all.iter().position(|factor| factor.draws(kind, names)).map(Part::Drawn);
-        own.or_else(drawn).unwrap_or(Part::None)
+        match own.or_else(drawn) {
+            Some(part) if !self.is_left_to_recorder(all, kind, part) => part,
+            _ => Part::None,
+        }
+    }
+
+    /// What the recorder took is no cause of the program's: it stays in a prediction, unless that is about the recorder itself.
+    fn is_left_to_recorder(&self, all: &[&Factor], kind: &Kind, part: Part) -> bool {
+        let objects = self.walker.objects;
+        let is_named = || match part {
+            Part::Own(nth) => match all[nth] {
+                Factor::Process(name) => objects.process_is(kind.other, name),
+                Factor::Thread(name) => objects.thread_is(kind.other, name),
+                _ => false,
+            },
+            _ => false,
+        };
+        kind.other != 0 && objects.is_recorder(kind.other) && !is_named()
     }
 
     fn typical_ns(&self, parts: &[Part], nth: usize, own_only: bool) -> f64 {
@@ -255,6 +276,14 @@ impl<'a> Predictor<'a> {
         let (was, is) = (at(&self.sorted), at(sorted));
         let words: Vec<String> = all.iter().map(|factor| factor.word()).collect();
         let what = words.join(" and ");
+        let objects = self.walker.objects;
+        let is_kept = |kind: &Kind| {
+            kind.other != 0
+                && objects.is_recorder(kind.other)
+                && self.part(all, kind) == Part::None
+                && all.iter().any(|factor| factor.owns(kind, objects, self.walker.names))
+        };
+        let kept = if self.ledger.kinds.iter().any(is_kept) { "; what this recorder took of it stays" } else { "" };
         let alone = match is_replayed {
             true => {
                 "; messages start when they have arrived and their thread is free, sources keep their times, and nothing else takes its place"
@@ -265,6 +294,7 @@ impl<'a> Predictor<'a> {
             p50_ns: distribution.p50_ns,
             p99_ns: distribution.p99_ns,
             quantiles: QUANTILES.into_iter().filter(is_shown).filter_map(predicted).collect(),
+            percentiles: percentile_curve(sorted).into_iter().filter(|(q, _)| *q <= self.curve_to).collect(),
             gain_quantile: self.quantile,
             gain: if was > 0 { 1.0 - is as f64 / was as f64 } else { 0.0 },
             missed: self.deadline_ns.map(|deadline| left.iter().filter(|total| **total > deadline).count() as u64),
@@ -273,8 +303,8 @@ impl<'a> Predictor<'a> {
             remaining: Vec::new(),
             keeps_typical: keeps,
             assumption: match keeps {
-                true => format!("{what} never takes longer than in the typical message{alone}"),
-                false => format!("no message spends time on {what}{alone}"),
+                true => format!("{what} never takes longer than in the typical message{alone}{kept}"),
+                false => format!("no message spends time on {what}{alone}{kept}"),
             },
             without: what,
         }

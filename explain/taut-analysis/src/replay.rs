@@ -77,6 +77,8 @@ struct Step {
     in_hand_ns: u64,
     /// Else for how long it was at others first that it had in hand, too.
     others_ns: u64,
+    /// Whether that is time behind others to the message, and no part of its own.
+    are_others_apart: bool,
 }
 
 /// What is taken away of a message's time in a hop.
@@ -224,6 +226,7 @@ impl Replay {
                         }),
                     },
                     others_ns: 0,
+                    are_others_apart: false,
                 });
             }
         }
@@ -260,8 +263,13 @@ impl Replay {
                 // It has what it took together one after the other, if it never pauses: since its stamp of another one it is at this one.
                 let Step { hop, to_ns, .. } = steps[at as usize];
                 let is_of_thread = |kind: &Kind| kind.tid == tids[thread as usize] && !is_pause(kind);
-                if !is_handed && ledger.own_ns(row, hop, is_of_thread) == to_ns - from_ns {
-                    steps[at as usize].others_ns = steps[*other as usize].to_ns.saturating_sub(from_ns);
+                let of_hop = ledger.amounts_of(&ledger.rows[row]).map(|(kind, ns)| (&ledger.kinds[kind as usize], ns));
+                let of_thread = of_hop.filter(|(kind, _)| kind.hop == hop && is_of_thread(kind));
+                if !is_handed && of_thread.clone().map(|(_, ns)| ns).sum::<u64>() == to_ns - from_ns {
+                    let others_ns = steps[*other as usize].to_ns.saturating_sub(from_ns);
+                    let queued_ns: u64 = of_thread.filter(|(kind, _)| kind.queued).map(|(_, ns)| ns).sum();
+                    let step = &mut steps[at as usize];
+                    (step.others_ns, step.are_others_apart) = (others_ns, queued_ns >= others_ns);
                 }
             }
             if is_handed {
@@ -439,7 +447,11 @@ impl Replay {
             let (recorded, free_ns) = last.unwrap_or_default();
             let (whole, gone) = (step.to_ns - step.from_ns, removed.own_ns + removed.behind_ns + step.away_ns);
             if step.others_ns > 0 {
-                let left = (whole - step.others_ns).saturating_sub(gone.saturating_sub(step.others_ns));
+                let gone = match step.are_others_apart {
+                    true => removed.own_ns + step.away_ns,
+                    false => gone.saturating_sub(step.others_ns),
+                };
+                let left = (whole - step.others_ns).saturating_sub(gone);
                 return arrives_ns.max(free_ns) + removal.slowed(left) + (time_ns - since_ns);
             }
             // The thread may have had nothing to do when the message came, and have something in this run: then it has this in hand after that.

@@ -215,6 +215,7 @@ impl Walker<'_> {
             for (start, end, other) in foreign.into_iter().filter(|_| !is_known) {
                 set_behind(&mut pieces, start, end, Behind::Message(other));
             }
+            self.behind_taken_before(id, from, to, &mut pieces);
             pieces
         } else {
             let is_known = self.holds.are_known(id, to.tid);
@@ -240,6 +241,20 @@ impl Walker<'_> {
         let pieces = self.held(id, pieces, from.time_ns, to.time_ns);
         let pieces = self.across_hosts(pieces, from, to);
         joined(with_interrupted(self.without_lost_stamps(pieces)))
+    }
+
+    /// Of messages that a thread takes in one go, each waits for those that it took before. That the thread does nothing else meanwhile is
+    /// known where it never pauses.
+    fn behind_taken_before(&mut self, id: u64, from: Moment, to: Moment, pieces: &mut Vec<Piece>) {
+        if self.holds.are_known(id, to.tid) || !self.timelines.threads.contains_key(&to.tid) {
+            return;
+        }
+        let Some((since_ns, stretches)) = self.spans.taken_before(to.tid, id, from.time_ns, to.time_ns) else { return };
+        if self.idles_in(to.tid, since_ns, to.time_ns).is_none() {
+            for (start, end, other) in stretches {
+                set_behind(pieces, start, end, Behind::Message(other));
+            }
+        }
     }
 
     /// Between two hosts: the sender's own time, of which its system call is its kernel's, until that has handed the message over; from
@@ -616,6 +631,13 @@ impl Walker<'_> {
             let own = |cpu: u16| host_and_cpu(cpu).1;
             let moved = format!("; moved from CPU {} to CPU {}", own(before.cpu), own(cpu));
             piece.note = self.names.of(&(self.names.text(piece.note).to_owned() + &moved));
+        }
+        if self.verbose
+            && let Some(idle) = self.timelines.idle_state(cpu, segment.start_ns).filter(|idle| idle.end_ns <= end)
+        {
+            let left_us = (idle.end_ns - segment.start_ns) as f64 / 1e3;
+            let left = format!("; the CPU left idle state {} after {left_us:.0} µs", idle.state);
+            piece.note = self.names.of(&(self.names.text(piece.note).to_owned() + &left));
         }
         piece.after = if self.futexes.gil_wait_ended(tid, segment.start_ns).is_some() {
             Some((Cause::Gil, 0))

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use taut_analysis::{Above, Cause, Contribution, ExplainOptions, MessageRow, Row, RowSink};
+use taut_analysis::{Above, Cause, Contribution, ExplainOptions, MessageRow, Prediction, Row, RowSink};
 use taut_recording::{KernelEvent, Kind, Lost, LostWhat, Object, ObjectKind, Sample};
 
 mod scene;
@@ -66,6 +66,65 @@ fn a_hog_that_runs_instead_is_named() {
     assert_eq!(scene.path(), expected);
     let notes = &scene.explained().paths[0].path[1].note;
     assert_eq!(notes, "on its CPU ran hog/30 200 µs");
+}
+
+/// 2000 messages of 100 µs; in each tenth that thread has the CPU for 1 ms. What is predicted without these causes.
+fn without_what_runs_instead(other: i32, without: &str) -> Prediction {
+    let mut scene = Scene::new();
+    scene.thread(40, 40, "taut", false);
+    scene.info.facts = vec![("recorder_pid".into(), "40".into())];
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 30, R, 0);
+    for id in 1..=2000 {
+        let (start, late) = (id * 2_000, id % 10 == 0);
+        if late {
+            scene.switch(0, start + 50, 10, R, other).switch(0, start + 1050, other, R, 10);
+        }
+        scene.stamp(10, start, id, "a").stamp(10, start + if late { 1100 } else { 100 }, id, "b");
+    }
+    scene.switch(0, 5_000_000, 10, S, 0);
+    let wanted = ExplainOptions { without: vec![vec![without.into()]], ..ExplainOptions::default() };
+    let predictions = scene.analyse(wanted).chains.remove(0).explained.predictions;
+    predictions.into_iter().find(|found| found.without == without).unwrap()
+}
+
+#[test]
+fn what_the_recorder_took_is_not_promised() {
+    let p99 = |of: &Prediction| of.quantiles.last().map(|of| (of.quantile, of.before_ns, of.after_ns)).unwrap();
+    let of_hog = without_what_runs_instead(30, "preempted");
+    assert_eq!(p99(&of_hog), (0.99, 1_100_000, 100_000));
+    // The whole distribution, as far as messages carry it.
+    assert!(of_hog.percentiles.iter().all(|(quantile, ns)| *quantile <= 0.99 && *ns == 100_000));
+    assert!(of_hog.percentiles.last().is_some_and(|(quantile, _)| *quantile > 0.98));
+    assert!(!of_hog.assumption.contains("recorder"), "{}", of_hog.assumption);
+    for without in ["preempted", "process:robot"] {
+        let of_recorder = without_what_runs_instead(40, without);
+        assert_eq!(p99(&of_recorder), (0.99, 1_100_000, 1_100_000), "{without}");
+        assert!(of_recorder.percentiles.last().is_some_and(|(_, ns)| *ns == 1_100_000));
+        assert!(
+            of_recorder.assumption.ends_with("; what this recorder took of it stays"),
+            "{}",
+            of_recorder.assumption
+        );
+    }
+    // Unless that is the question.
+    assert_eq!(p99(&without_what_runs_instead(40, "thread:taut")), (0.99, 1_100_000, 100_000));
+}
+
+#[test]
+fn a_wakeup_says_which_idle_state_the_cpu_left() {
+    let woken = |left: bool| {
+        let mut scene = alone();
+        scene.enter(0, 200, 10, libc::SYS_read, 3, 0).switch(0, 300, 10, S, 0);
+        scene.event(0, 310, KernelEvent::CpuIdle, 0, [2, 0, 0]).wake(1, 400, 30, 0, 10);
+        if left {
+            scene.event(0, 460, KernelEvent::CpuIdle, 0, [-1, 0, 0]);
+        }
+        scene.switch(0, 470, 0, R, 10).exit(0, 480, 10, libc::SYS_read).switch(0, 2000, 10, S, 0);
+        let path = scene.explained().paths.remove(0).path;
+        path.into_iter().find(|piece| piece.cause == Cause::Wakeup).unwrap().note
+    };
+    assert!(woken(true).ends_with("; the CPU left idle state 2 after 60 µs"), "{}", woken(true));
+    assert!(!woken(false).contains("idle state"), "an event is missing: {}", woken(false));
 }
 
 #[test]

@@ -180,6 +180,67 @@ fn a_thread_that_stamps_later_was_not_busy_for_that() {
     assert!(path.iter().all(|piece| piece.cause != Cause::Queued && piece.behind.is_none()), "{path:?}");
 }
 
+/// Three messages that a thread takes in one go, the first of which takes it 1 ms: what the last one's time is behind. `pauses`: meanwhile
+/// the thread waits for data.
+fn last_taken(pauses: bool) -> Vec<(u64, Option<u64>)> {
+    let mut scene = Scene::new();
+    scene.switch(1, 0, 0, R, SERVER);
+    (1..=3).for_each(|id| _ = scene.stamp(SERVER, 100 + id, id, "taken"));
+    if pauses {
+        scene.enter(1, 700, SERVER, libc::SYS_read, 4, 0).switch(1, 710, SERVER, S, 0);
+        scene.wake(1, 900, 0, IRQ, SERVER).switch(1, 910, 0, R, SERVER).exit(1, 920, SERVER, libc::SYS_read);
+    }
+    (1..=3).for_each(|id| _ = scene.stamp(SERVER, 1000 + id * 100, id, "done"));
+    scene.switch(1, 2000, SERVER, S, 0);
+    let explained = scene.explained();
+    let path = &explained.paths.iter().find(|p| p.time.id == 3).unwrap().path;
+    let mut sums: Vec<(u64, Option<u64>)> = Vec::new();
+    for piece in path {
+        match sums.last_mut().filter(|(_, behind)| *behind == piece.behind) {
+            Some((ns, _)) => *ns += piece.to_ns - piece.from_ns,
+            None => sums.push((piece.to_ns - piece.from_ns, piece.behind)),
+        }
+    }
+    sums
+}
+
+#[test]
+fn of_messages_that_are_taken_together_each_waits_for_those_before() {
+    assert_eq!(last_taken(false), [(997_000, Some(1)), (100_000, Some(2)), (100_000, None)]);
+    // Who pauses may be at any of them.
+    assert_eq!(last_taken(true), [(1_197_000, None)]);
+}
+
+#[test]
+fn what_the_last_of_those_taken_together_waits_for_itself_is_removed() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, SOURCE).switch(1, 0, SERVER, S, 0).switch(2, 0, 0, R, HOLDER);
+    scene.enter(1, 0, SERVER, libc::SYS_read, 4, 0);
+    for round in 1..=400 {
+        let start = round * 10_000;
+        let ids = || (1..=3).map(|nth| (nth, round * 3 + nth));
+        ids().for_each(|(nth, id)| _ = scene.stamp(SOURCE, start + nth, id, "sent"));
+        scene.wake(0, start + 5, SOURCE, 0, SERVER).switch(1, start + 10, 0, R, SERVER);
+        scene.exit(1, start + 12, SERVER, libc::SYS_read);
+        ids().for_each(|(nth, id)| _ = scene.stamp(SERVER, start + 12 + nth, id, "taken"));
+        let mut now = start + 16;
+        for (nth, id) in ids() {
+            now += 300;
+            if nth == 3 && round % 10 == 0 {
+                now = wait_for_lock(&mut scene, now, now + 3000);
+            }
+            scene.stamp(SERVER, now, id, "done");
+        }
+        scene.enter(1, now + 5, SERVER, libc::SYS_read, 4, 0).switch(1, now + 6, SERVER, S, 0);
+    }
+    let explained = scene.explained();
+    assert!(share(&explained, Cause::Lock) > 0.9, "{:?}", explained.by_cause);
+    let found = explained.predictions.iter().find(|found| found.without == "lock:0x1010").unwrap();
+    let (quantile, after_ns) = found.quantiles.last().map(|of| (of.quantile, of.after_ns)).unwrap();
+    assert!(found.is_replayed && quantile >= 0.95);
+    assert!((900_000..960_000).contains(&after_ns), "{found:?}");
+}
+
 #[test]
 fn with_a_deadline_all_that_missed_it_are_explained() {
     let arrivals = periodic(4000, 1000);

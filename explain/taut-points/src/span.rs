@@ -141,6 +141,24 @@ impl Spans {
         pairs.map(|pair| (pair[0].time_ns, pair[1].time_ns, pair[0].id)).collect()
     }
 
+    /// What a thread that has several messages at once spends on those that it took before this one: (from, to, which); and since when
+    /// it has the first of them. `None`: on none.
+    pub fn taken_before(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, Vec<(u64, u64, u64)>)> {
+        /// So many stamps hold all messages that are taken at once.
+        const LOOK_BACK: usize = 256;
+        let stamps = self.stamps.get(&tid)?;
+        let (mut since_ns, mut at_ns, mut stretches) = (from_ns, from_ns, Vec::new());
+        for other in self.between(tid, from_ns, to_ns).iter().filter(|s| s.id != id) {
+            let first = stamps.partition_point(|s| s.time_ns <= from_ns);
+            let before = &stamps[first.saturating_sub(LOOK_BACK)..first];
+            if let Some(taken) = before.iter().rev().find(|s| s.id == other.id) {
+                stretches.push((at_ns, other.time_ns, other.id));
+                (since_ns, at_ns) = (since_ns.min(taken.time_ns), other.time_ns);
+            }
+        }
+        (!stretches.is_empty()).then_some((since_ns, stretches))
+    }
+
     /// Which messages the thread handles from `from_ns` to `until_ns`, in order of time. Between the stamps of two messages it
     /// has the second one already, or, where it stamps on receipt, the first one still.
     pub fn handled(&self, tid: i32, from_ns: u64, until_ns: u64, on_receipt: bool) -> Vec<(u64, u64, u64)> {

@@ -8,7 +8,7 @@ use taut_recording::{
 
 use crate::{
     calls::{CallId, CallNumbers},
-    cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, SOFTIRQ, STALL},
+    cpu::{Cpu, HARD_IRQ, Idle, Interrupt, SOFT_IRQ, SOFTIRQ, STALL},
     order::{Event, Events},
     timeline::{Expiry, Segment, SystemCall, ThreadState, Timeline, Timer, Work},
     timelines::Timelines,
@@ -237,6 +237,7 @@ impl Replay {
                 *slot(&mut self.firing, event.cpu) = None;
                 self.interrupt_ends(event);
             }
+            Some(CpuIdle) => self.idles(event),
             Some(SwitchIn) => self.state(event.tid, time, ThreadState::Running, 0, event.cpu, 0),
             Some(SwitchOut) => {
                 let state = if event.arg0 == 1 { ThreadState::Preempted } else { ThreadState::Blocked };
@@ -245,6 +246,26 @@ impl Replay {
             _ => {}
         }
         *slot(&mut self.seen, event.cpu) = time;
+    }
+
+    /// A CPU enters an idle state, or, with −1, has left it.
+    fn idles(&mut self, event: &Event) {
+        let idle = &mut self.cpu(event.cpu).idle;
+        let open = idle.last_mut().filter(|idle| idle.end_ns == u64::MAX);
+        match u32::try_from(event.arg0) {
+            Ok(state) => {
+                // The end of the one before is missing: when it was is not known.
+                if open.is_some() {
+                    idle.pop();
+                }
+                idle.push(Idle { start_ns: event.time_ns, end_ns: u64::MAX, state });
+            }
+            Err(_) => {
+                if let Some(open) = open {
+                    open.end_ns = event.time_ns;
+                }
+            }
+        }
     }
 
     fn call_id(&self, event: &Event) -> CallId {

@@ -9,10 +9,23 @@ pub struct Cpu {
     pub occupants: Sequence<(u64, i32)>,
     /// The outermost ones, not overlapping.
     pub interrupts: Sequence<Interrupt>,
+    /// Idle states that it was in, where they are recorded.
+    pub idle: Sequence<Idle>,
     /// Stretches in which events were lost.
     pub holes: Vec<(u64, u64)>,
     /// Stretches in which an interrupt began or ended without being recorded.
     pub(crate) doubts: Vec<(u64, u64)>,
+}
+
+/// A CPU's stay in an idle state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// When it enters it.
+    pub start_ns: u64,
+    /// When it has left it.
+    pub end_ns: u64,
+    /// Its number: 0 is the lightest.
+    pub state: u32,
 }
 
 /// An interrupt or softirq that ran on a CPU; or a stretch in which nothing ran on it.

@@ -16,7 +16,7 @@ mod timelines;
 
 pub use builder::{Builder, Loss};
 pub use calls::{Call, CallId, CallNumbers, Transfer};
-pub use cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, STALL};
+pub use cpu::{Cpu, HARD_IRQ, Idle, Interrupt, SOFT_IRQ, STALL};
 pub use futexes::{Futexes, GilWait};
 pub use objects::{NO_THREAD, Objects};
 pub use sequence::{Sequence, partition_from};

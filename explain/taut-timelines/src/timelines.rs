@@ -6,7 +6,7 @@ use foldhash::HashMap;
 use taut_recording::host_numbers::host_of;
 
 use crate::{
-    cpu::{Cpu, Interrupt},
+    cpu::{Cpu, Idle, Interrupt},
     objects::Objects,
     sequence::partition_from,
     timeline::{CLOSE_FAULTS_NS, Segment, ThreadState, Timeline, ascending},
@@ -108,6 +108,14 @@ impl Timelines {
         let Some(cpu) = self.cpus.get(usize::from(cpu)) else { return false };
         let at = cpu.occupants.partition_point(|(since, _)| *since < at_ns);
         cpu.occupants.get(at) == Some(&(at_ns, 0))
+    }
+
+    /// The idle state that the CPU was in at that moment, where it is recorded.
+    pub fn idle_state(&self, cpu: u16, at_ns: u64) -> Option<Idle> {
+        let idle = &self.cpus.get(usize::from(cpu))?.idle;
+        let next = idle.partition_point(|idle| idle.start_ns <= at_ns);
+        let last = idle.get(next.checked_sub(1)?)?;
+        (at_ns < last.end_ns && last.end_ns != u64::MAX).then_some(*last)
     }
 
     /// When some control group's CPU quota was renewed in that stretch on the thread's host.

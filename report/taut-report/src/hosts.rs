@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taut_points::hosts::{
-    Between, ClocksFrom, Joined, OrderFrom, Pair, Stated, Use,
+    Between, ClocksFrom, Joined, Keeper, OrderFrom, Pair, Stated, Use,
     align::{Alignment, Way},
 };
 
@@ -36,6 +36,7 @@ pub fn hosts_sentences(joined: &Joined, names: &[&str]) -> Vec<String> {
             words::count(moments)
         ));
     }
+    sentences.extend((0..names.len()).filter_map(|host| ptp_sentence(joined, names, host)));
     for host in 1..names.len() {
         sentences.extend(realtime_sentence(joined, names, host));
     }
@@ -101,23 +102,43 @@ fn pair_sentences(pair: &Pair, [a, b]: [&str; 2]) -> Vec<String> {
     sentences
 }
 
-/// What became of what both chronyds state.
+/// What became of what both hosts' daemons state.
 fn stated_sentence((stated, used): (Stated, Use), [a, b]: [&str; 2]) -> Option<String> {
     let bound = words::scaled(stated.bound_ns as f64);
+    let by = keeper(stated.by);
     match used {
         Use::Narrows => Some(format!(
-            "{a} ↔ {b}: chronyd on both states that CLOCK_REALTIME is right, together to ± {bound}: the clocks' bound is from that and from the \
+            "{a} ↔ {b}: {by} on both states that CLOCK_REALTIME is right, together to ± {bound}: the clocks' bound is from that and from the \
              messages"
         )),
         Use::NotNeeded => None,
         Use::Contradicted(by_ns) => {
-            let by = if by_ns > 0 { format!(" by {}", words::scaled(by_ns as f64)) } else { String::new() };
+            let by_how_much = if by_ns > 0 { format!(" by {}", words::scaled(by_ns as f64)) } else { String::new() };
             Some(format!(
-                "{a} ↔ {b}: chronyd on both states that CLOCK_REALTIME is right, together to ± {bound}, and the messages contradict that{by}: they \
-                 were used, and one of the two daemons, or its server, is wrong"
+                "{a} ↔ {b}: {by} on both states that CLOCK_REALTIME is right, together to ± {bound}, and the messages contradict that{by_how_much}: \
+                 they were used, and one of the two daemons, or its server, is wrong"
             ))
         }
     }
+}
+
+fn keeper(by: Keeper) -> &'static str {
+    match by {
+        Keeper::Chronyd => "chronyd",
+        Keeper::Ptp4l => "ptp4l",
+    }
+}
+
+/// What ptp4l states and is not used for the clocks.
+fn ptp_sentence(joined: &Joined, names: &[&str], host: usize) -> Option<String> {
+    let (time_stamps, steps) = joined.ptp_without_bound.get(host)?.as_ref()?;
+    let why = match (time_stamps.as_str(), steps.as_str()) {
+        ("software", "1") => "it has no Sync message, or does not say how often they come".to_owned(),
+        ("software", _) => format!("it is {steps} steps from its grandmaster"),
+        ("", _) => "it does not say what its time stamps are of".to_owned(),
+        _ => format!("its time stamps ({time_stamps}) are of the network card's clock"),
+    };
+    Some(format!("ptp4l on {} bounds no error of CLOCK_REALTIME, and is not used for the clocks: {why}", names[host]))
 }
 
 fn realtime_sentence(joined: &Joined, names: &[&str], host: usize) -> Option<String> {
@@ -216,7 +237,9 @@ fn pair_json(pair: &Pair, names: &[&str]) -> Value {
                 Use::NotNeeded => "not_needed",
                 Use::Contradicted(_) => "contradicted",
             };
-            json!({ "at_ns": of.at_ns, "offset_ns": of.offset_ns, "bound_ns": of.bound_ns, "used": used })
+            json!({
+                "by": keeper(of.by), "at_ns": of.at_ns, "offset_ns": of.offset_ns, "bound_ns": of.bound_ns, "used": used
+            })
         }),
         "routes": routes.collect::<Vec<_>>(), "refused": refused.collect::<Vec<_>>(),
     })

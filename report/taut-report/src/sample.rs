@@ -386,6 +386,7 @@ fn explained() -> Explained {
                     interval_ns: (after_ns * 9 / 10, after_ns * 6 / 5),
                 })
                 .to_vec(),
+            percentiles: vec![(0.0, 900_000), (0.5, 2_310_000), (0.9, 3_300_000), (0.99, 4_900_000)],
             gain_quantile: Some(0.99),
             gain: 0.55,
             missed: None,

@@ -1,4 +1,4 @@
-//! What other programs say: the first line of a command's output.
+//! What other programs say.
 
 use std::{
     io::Read,
@@ -6,8 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a command that succeeds in time says.
-pub fn first_line_of(mut command: Command, patience: Duration) -> Option<String> {
+/// The first line of what a command that succeeds in time says.
+pub fn first_line_of(command: Command, patience: Duration) -> Option<String> {
+    Some(text_of(command, patience)?.lines().next().unwrap_or_default().to_owned())
+}
+
+/// What a command that succeeds in time says: of much text only the beginning.
+pub fn text_of(mut command: Command, patience: Duration) -> Option<String> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let until = Instant::now() + patience;
     let status = loop {
@@ -22,8 +27,8 @@ pub fn first_line_of(mut command: Command, patience: Duration) -> Option<String>
         }
     };
     let mut text = String::new();
-    child.stdout?.take(1000).read_to_string(&mut text).ok()?;
-    status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
+    child.stdout?.take(16_384).read_to_string(&mut text).ok()?;
+    status.success().then_some(text)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command, time::Duration};
 use taut_clock::{monotonic_ns, realtime_ns};
 use taut_recording::{Architecture, Info, RECORDER_FACT};
 
-use crate::{first_line::first_line_of, kernel::Chosen, proc::line, realtime, time_namespace};
+use crate::{first_line::first_line_of, kernel::Chosen, proc::line, ptp, realtime, time_namespace};
 
 /// The command is held meanwhile; a large repository may take longer than that is worth.
 const GIT_PATIENCE: Duration = Duration::from_millis(500);
@@ -18,11 +18,12 @@ const CLOCK_SOURCE: (&str, &str) = ("clocksource", "/sys/devices/system/clocksou
 pub struct Asked {
     git_revision: String,
     realtime: Option<realtime::Stated>,
+    ptp: Option<ptp::Stated>,
 }
 
-/// Asks git and chronyd.
+/// Asks git, chronyd, and ptp4l.
 pub fn ask() -> Asked {
-    Asked { git_revision: git_revision(), realtime: realtime::stated() }
+    Asked { git_revision: git_revision(), realtime: realtime::stated(), ptp: ptp::stated(Path::new(ptp::SOCKET)) }
 }
 
 /// CLOCK_MONOTONIC and CLOCK_REALTIME, ns: what several hosts' daemons state of the latter is placed by it.
@@ -71,6 +72,7 @@ pub fn gather(
         ("time_namespace", time_namespace::fact()),
     ]
     .into_iter()
+    .chain(asked.ptp.iter().flat_map(|of| of.facts(start_monotonic_ns)))
     .map(|(key, value)| (key.to_owned(), value))
     .filter(|(_, value)| !value.is_empty())
     .collect();

@@ -18,6 +18,7 @@ mod plain;
 mod preload;
 mod proc;
 mod profile;
+mod ptp;
 mod realtime;
 mod record;
 mod recorders;

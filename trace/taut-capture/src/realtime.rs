@@ -10,7 +10,7 @@ use crate::first_line::first_line_of;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// What a clock drifts by in a while without an answer of its servers: chronyd assumes 1 ppm, which its manual calls optimistic. 50 ppm is
 /// ClockBound's.
-const DRIFT: f64 = 50e-6;
+pub const DRIFT: f64 = 50e-6;
 /// The reference of a chronyd that has none but its own clock ("local" in chrony.conf).
 const ITS_OWN: &str = "7F7F0101";
 

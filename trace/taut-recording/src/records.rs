@@ -787,7 +787,7 @@ impl Info {
             start_monotonic_ns: time_ns,
             ..self.clone()
         };
-        info.facts.retain(|(key, _)| key != "realtime_bound_ns");
+        info.facts.retain(|(key, _)| key != "realtime_bound_ns" && key != "ptp_bound_ns");
         info
     }
 
@@ -929,7 +929,7 @@ mod tests {
     #[test]
     fn a_stretch_that_begins_later_has_its_own_start_and_no_bound_of_the_realtime_clock() {
         let fact = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let facts = vec![fact("boot_id", "1"), fact("realtime_bound_ns", "50000")];
+        let facts = vec![fact("boot_id", "1"), fact("ptp_bound_ns", "9"), fact("realtime_bound_ns", "50000")];
         let info = Info { start_monotonic_ns: 1_000, start_realtime_ns: 700_000, facts, ..Info::default() };
         let later = info.since(61_000);
         assert_eq!((later.start_monotonic_ns, later.start_realtime_ns), (61_000, 760_000));

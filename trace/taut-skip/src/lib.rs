@@ -27,6 +27,8 @@ pub enum Need {
     Netem,
     /// Kernel events or samples through `perf_event_open`.
     Perf,
+    /// The program ptp4l, of linuxptp.
+    Ptp4l,
     /// To be the superuser.
     Root,
     /// The wheels of ROS 2, in the checkout's .venv-ros2 or where TAUT_TEST_ROS2 says.

@@ -198,6 +198,24 @@ fn a_merged_recording_is_one_for_every_command_and_the_two_stay_as_they_were() {
 }
 
 #[test]
+fn a_merged_recording_is_held_against_limits_and_goes_into_a_fleet() {
+    let folder = recorded(Made::default());
+    folder.taut(&["merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"]).success();
+    let held = |max_ms: &str| {
+        let points = r#""desk:setpoint.sent", "robot:setpoint.received", "robot:setpoint.applied""#;
+        let limit = format!("deadline_ms = {max_ms}\nmissed_max_percent = 5\n");
+        folder.write("taut.toml", &format!("[[chain]]\nname = \"setpoint\"\npoints = [{points}]\n{limit}"));
+        folder.taut(&["gate", "--limits", "--candidate", "run.mcap"])
+    };
+    // 1 % of the messages are held, for 4 ms and more; each takes half a millisecond.
+    held("3").success().stdout(predicate::str::contains("\nWITHIN LIMITS: all 1 limit kept"));
+    held("0.1").code(1).stdout(predicate::str::contains("\nOVER THE LIMIT: setpoint: missed deadlines 100.00 %"));
+
+    let add = ["fleet", "add", "run.mcap", "--into", "fleet", "--robot", "arm-7", "--revision", "v1"];
+    folder.taut(&add).success().stderr(predicate::str::contains("messages of 2 chains"));
+}
+
+#[test]
 fn what_a_host_lost_its_merged_recording_lacks() {
     let folder = recorded(Made::default());
     let bytes = std::fs::read(folder.path("robot.mcap")).unwrap();
@@ -266,6 +284,31 @@ fn what_chronyd_states_wrongly_is_named_and_not_used() {
     folder.taut(&["merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"]).success();
     let sidecar: Value = serde_json::from_str(&folder.read("run.alignment.json")).unwrap();
     assert_eq!(sidecar["pairs"][0]["stated"]["used"], "contradicted");
+}
+
+#[test]
+fn what_ptp4l_states_is_used_with_the_same_grandmaster_and_software_time_stamps() {
+    const GRANDMASTER: &str = "56678f.fffe.ba9269";
+    let report = |ahead_ns, chronyd_ns, of_robot| {
+        let ptp = Some([(GRANDMASTER, "20000"), of_robot]);
+        notes(&recorded(Made { realtime: (ahead_ns, chronyd_ns), ptp, ..Made::default() }).joined("robot.mcap"))
+    };
+    let narrows = "is right, together to ± 50.0 µs: the clocks' bound is from that";
+    let notes = report(30_000, None, (GRANDMASTER, "30000"));
+    assert!(notes.contains(&format!("ptp4l on both states that CLOCK_REALTIME {narrows}")), "{notes}");
+    // Of what chronyd states beside it, the least is taken.
+    let notes = report(30_000, Some(100_000), (GRANDMASTER, "30000"));
+    assert!(notes.contains(&format!("ptp4l on both states that CLOCK_REALTIME {narrows}")), "{notes}");
+    let notes = report(30_000, Some(25_000), (GRANDMASTER, "30001"));
+    assert!(notes.contains(&format!("chronyd on both states that CLOCK_REALTIME {narrows}")), "{notes}");
+    let notes = report(2_000_000, None, (GRANDMASTER, "30000"));
+    assert!(notes.contains("ptp4l on both states that") && notes.contains("and the messages contradict"), "{notes}");
+    let notes = report(30_000, None, ("56678f.fffe.ba9270", "30000"));
+    assert!(!notes.contains("ptp4l"), "{notes}");
+    let notes = report(30_000, None, (GRANDMASTER, ""));
+    let unused =
+        "ptp4l on robot bounds no error of CLOCK_REALTIME, and is not used for the clocks: its time stamps (hardware)";
+    assert!(notes.contains(unused) && !notes.contains("ptp4l on both"), "{notes}");
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub struct Made {
     pub first_id: u64,
     /// CLOCK_REALTIME of the robot is ahead by so much, and what chronyd of both hosts states, if it does.
     pub realtime: (u64, Option<u64>),
+    /// What ptp4l of each host states: its grandmaster, and a bound if it has one.
+    pub ptp: Option<[(&'static str, &'static str); 2]>,
     /// A third host, to which the robot alone sends commands, and which answers with feedback; its clock.
     pub arm: Option<Clock>,
 }
@@ -61,7 +63,15 @@ pub struct Made {
 impl Default for Made {
     fn default() -> Made {
         let robot = Clock { ahead_ns: 3 * 86_400_000_000_000, ppm: 200, step: None };
-        Made { robot, has_states: true, has_kernel: true, first_id: 0, realtime: (2_000_000, None), arm: None }
+        Made {
+            robot,
+            has_states: true,
+            has_kernel: true,
+            first_id: 0,
+            realtime: (2_000_000, None),
+            ptp: None,
+            arm: None,
+        }
     }
 }
 
@@ -133,6 +143,17 @@ impl Made {
             facts: [("boot_id".to_owned(), format!("boot of {host}"))]
                 .into_iter()
                 .chain(self.realtime.1.map(|bound_ns| ("realtime_bound_ns".to_owned(), bound_ns.to_string())))
+                .chain(self.ptp.into_iter().flat_map(|of| {
+                    let (grandmaster, bound_ns) = of[usize::from(host == "robot")];
+                    let time_stamps = if bound_ns.is_empty() { "hardware" } else { "software" };
+                    let facts = [
+                        ("ptp_grandmaster", grandmaster),
+                        ("ptp_bound_ns", bound_ns),
+                        ("ptp_steps", "1"),
+                        ("ptp_time_stamps", time_stamps),
+                    ];
+                    facts.map(|(key, value)| (key.to_owned(), value.to_owned()))
+                }))
                 .collect(),
             ..Info::default()
         }

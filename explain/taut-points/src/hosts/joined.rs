@@ -9,7 +9,7 @@ use super::{
     clocks_from::ClocksFrom,
     constraints::{Closed, Link, Network, pairs},
     host_clock::{HostClock, Near},
-    matching::{NotJoined, Pair, Side, Stated, pair},
+    matching::{Keeper, NotJoined, Pair, Side, Stated, pair},
     ros_messages::RosSightings,
     survey::{Sighting, Survey},
     ways::Known,
@@ -23,6 +23,8 @@ pub struct Joined {
     pub pairs: Vec<Pair>,
     /// Those whose messages are of no use.
     pub unused: Vec<((usize, usize), NotJoined)>,
+    /// Of each host whose ptp4l states nothing of CLOCK_REALTIME: what the time stamps are, and steps from the grandmaster.
+    pub ptp_without_bound: Vec<Option<(String, String)>>,
     /// By how much CLOCK_REALTIME of each host is wrong at most, if its kernel states it.
     pub stated_error_us: Vec<Option<i64>>,
     /// Moments at which the messages of several pairs contradict each other, of how many.
@@ -91,6 +93,7 @@ pub fn join(
     let realtime_ns = |a: usize, b: usize| if is_one(a, b) { 0 } else { ahead(a).wrapping_sub(ahead(b)) };
     let stated_error_us: Vec<Option<i64>> =
         hosts.iter().map(|host| host.info.fact("realtime_max_error_us").parse().ok()).collect();
+    let ptp_without_bound = hosts.iter().map(|host| ptp_without_bound(host.info)).collect();
     let (mut found, mut unused) = (Vec::new(), Vec::new());
     for (a, b) in pairs(hosts.len()) {
         let side = |number: usize| Side {
@@ -106,11 +109,12 @@ pub fn join(
         let known = Known { chains: &of_pair, around, realtime_ns: realtime_ns(a, b), realtime_error_ns };
         let reaches = |host: usize| clocks[host].reaches(hosts[host].info.start_monotonic_ns);
         // What both daemons state holds at the recordings' starts, between which the clocks drift.
-        let stated = bounds_ns([hosts[a].info, hosts[b].info]).filter(|_| reaches(a) && reaches(b)).map(|bound_ns| {
+        let bound = bound_of([hosts[a].info, hosts[b].info]).filter(|_| reaches(a) && reaches(b));
+        let stated = bound.map(|(bound_ns, by)| {
             let at_ns = [a, b].map(|host| clocks[host].of_monotonic(hosts[host].info.start_monotonic_ns));
             let apart_ns = at_ns[1].wrapping_sub(at_ns[0]).wrapping_sub(known.realtime_ns);
             let drifts_ns = (Drift::default().most * apart_ns as f64).abs().ceil() as i64;
-            Stated { at_ns: at_ns[0], offset_ns: known.realtime_ns, bound_ns: bound_ns.saturating_add(drifts_ns) }
+            Stated { by, at_ns: at_ns[0], offset_ns: known.realtime_ns, bound_ns: bound_ns.saturating_add(drifts_ns) }
         });
         let from = if is_one(a, b) { ClocksFrom::OneMachine } else { by.unwrap_or(ClocksFrom::Messages) };
         match pair([side(a), side(b)], &flows.crossed, &known, stated, from) {
@@ -156,7 +160,15 @@ pub fn join(
         ((a, b), of)
     });
     let between = between.collect();
-    Ok(Joined { between, unused, stated_error_us, clocks, contradicted: (contradicted, moments), pairs: found })
+    Ok(Joined {
+        between,
+        unused,
+        ptp_without_bound,
+        stated_error_us,
+        clocks,
+        contradicted: (contradicted, moments),
+        pairs: found,
+    })
 }
 
 impl Joined {
@@ -217,10 +229,23 @@ fn is_one_machine(infos: [&Info; 2]) -> bool {
     a == b && !a.is_empty() && infos.iter().all(|info| info.fact("time_namespace").is_empty())
 }
 
-/// By how much the difference of the two hosts' CLOCK_REALTIME was wrong at most when the recordings began, if daemons on both state it.
-fn bounds_ns(infos: [&Info; 2]) -> Option<i64> {
-    let [a, b] = infos.map(|info| info.fact("realtime_bound_ns").parse::<i64>().ok().filter(|bound_ns| *bound_ns >= 0));
-    a?.checked_add(b?)
+/// By how much the difference of the two hosts' CLOCK_REALTIME was wrong at most when the recordings began, if daemons on both state it,
+/// and which. All state it of the same difference, so the least bound is what they state together. What ptp4l states is of the
+/// grandmaster's clock: of two of those nothing follows.
+fn bound_of(infos: [&Info; 2]) -> Option<(i64, Keeper)> {
+    let both = |fact| {
+        let [a, b] = infos.map(|info| info.fact(fact).parse::<i64>().ok().filter(|bound_ns| *bound_ns >= 0));
+        a?.checked_add(b?)
+    };
+    let [a, b] = infos.map(|info| info.fact("ptp_grandmaster"));
+    let by_ptp = both("ptp_bound_ns").filter(|_| a == b && !a.is_empty());
+    let bounds = [(both("realtime_bound_ns"), Keeper::Chronyd), (by_ptp, Keeper::Ptp4l)];
+    bounds.into_iter().filter_map(|(bound_ns, by)| Some((bound_ns?, by))).min_by_key(|(bound_ns, _)| *bound_ns)
+}
+
+fn ptp_without_bound(info: &Info) -> Option<(String, String)> {
+    let is_without = !info.fact("ptp_grandmaster").is_empty() && info.fact("ptp_bound_ns").is_empty();
+    is_without.then(|| (info.fact("ptp_time_stamps").to_owned(), info.fact("ptp_steps").to_owned()))
 }
 
 /// The host (0 or 1) and number of each point of a declared chain that messages passed.
@@ -272,45 +297,36 @@ mod tests {
         100_000 + (-1e6 * (1.0 - share).ln()) as u64
     }
 
-    /// By CLOCK_REALTIME of both, of which B's is ahead by 3 ms; and what the messages give without it.
-    fn by_realtime(on: [&[(u64, u32, u64)]; 2], chains: &[Vec<String>]) -> (i64, NotJoined) {
-        let surveys = [survey(["sent", "state"], on[0]), survey(["received", "answered"], on[1])];
-        let info = |boot: &str, start_monotonic_ns, start_realtime_ns| Info {
-            start_monotonic_ns,
-            start_realtime_ns,
-            facts: vec![("boot_id".to_owned(), boot.to_owned())],
-            ..Info::default()
-        };
-        let infos = [info("a", 0, 5_000_000_000), info("b", OFFSET_NS, 5_003_000_000)];
-        let host = |(at, name): (usize, &'static str)| Host { name, survey: &surveys[at], info: &infos[at] };
-        let hosts = [(0, "desk"), (1, "robot")].map(host);
-        let mut joined = join(&hosts, chains, Some(ClocksFrom::Realtime)).unwrap();
-        joined.by_realtime();
-        let between = joined.between(0, 1);
-        assert_eq!((between.clocks_from, between.bounds_ns()), (ClocksFrom::Realtime, None));
-        (between.offset_ns(), join(&hosts, chains, None).unwrap_err().1)
-    }
-
     #[test]
-    fn for_clocks_that_realtime_gives_neither_messages_nor_chains_need_to_agree() {
-        let by_clocks_ns = OFFSET_NS as i64 - 3_000_000;
-        // Ids that mean other messages on each host.
-        let moment = |nth: u64| 1_000_000_000 + 60_000 * (delay_ns(nth) % 1_000_000);
-        let on_a: Vec<_> = (0..400).map(|id| (id, 1, moment(3 * id))).collect();
-        let on_b: Vec<_> = (0..400).map(|id| (id, 1, OFFSET_NS + moment(7 * id + 1))).collect();
-        assert_eq!(by_realtime([&on_a, &on_b], &[]), (by_clocks_ns, NotJoined::Contradictory));
-
+    fn for_clocks_that_realtime_gives_declared_chains_need_not_agree() {
+        // A setpoint there, and a state back.
         let (mut on_a, mut on_b) = (Vec::new(), Vec::new());
-        for id in 0..400 {
+        for id in 0..MESSAGES {
             let sent_ns = 1_000_000_000 + 10_000_000 * id;
             let (of_a_ns, of_b_ns) = if id % 2 == 0 { (0, delay_ns(3 * id)) } else { (delay_ns(5 * id), 0) };
             let point = 1 + (id % 2) as u32;
             on_a.push((id, point, sent_ns + of_a_ns));
             on_b.push((id, point, OFFSET_NS + sent_ns + of_b_ns));
         }
+        let surveys = [survey(["sent", "state"], &on_a), survey(["received", "answered"], &on_b)];
+        let info = |boot: &str, start_monotonic_ns, start_realtime_ns| Info {
+            start_monotonic_ns,
+            start_realtime_ns,
+            facts: vec![("boot_id".to_owned(), boot.to_owned())],
+            ..Info::default()
+        };
+        // B's CLOCK_REALTIME is ahead by 3 ms.
+        let infos = [info("a", 0, 5_000_000_000), info("b", OFFSET_NS, 5_003_000_000)];
+        let host = |(at, name): (usize, &'static str)| Host { name, survey: &surveys[at], info: &infos[at] };
+        let hosts = [(0, "desk"), (1, "robot")].map(host);
         let backwards = [["robot:received", "desk:sent"], ["desk:state", "robot:answered"]];
-        let backwards = backwards.map(|points| points.map(str::to_owned).to_vec());
-        assert_eq!(by_realtime([&on_a, &on_b], &backwards), (by_clocks_ns, NotJoined::NoOrder));
+        let chains = backwards.map(|points| points.map(str::to_owned).to_vec());
+        assert_eq!(join(&hosts, &chains, None).err(), Some((vec![0, 1], NotJoined::NoOrder)));
+        let mut joined = join(&hosts, &chains, Some(ClocksFrom::Realtime)).unwrap();
+        joined.by_realtime();
+        let between = joined.between(0, 1);
+        assert_eq!((between.clocks_from, between.bounds_ns()), (ClocksFrom::Realtime, None));
+        assert_eq!(between.offset_ns(), OFFSET_NS as i64 - 3_000_000);
     }
 
     #[test]

@@ -52,12 +52,23 @@ pub(super) struct Side<'a> {
 /// The offset of the clocks as both hosts' daemons state it of CLOCK_REALTIME.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stated {
+    /// The daemons.
+    pub by: Keeper,
     /// At this moment of the first one's raw clock.
     pub at_ns: i64,
     /// The offset.
     pub offset_ns: i64,
     /// By how much it is wrong at most.
     pub bound_ns: i64,
+}
+
+/// What keeps CLOCK_REALTIME.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// chronyd.
+    Chronyd,
+    /// ptp4l.
+    Ptp4l,
 }
 
 /// What a statement on the clocks was good for.
@@ -155,7 +166,11 @@ pub(super) fn pair(
             };
             let ways = Ways::of(&messages, known);
             let is_assumed = ways.as_ref().is_none_or(|ways| ways.from == OrderFrom::Realtime);
-            Some(if is_assumed { as_stated().or(ways) } else { ways }.ok_or(NotJoined::NoOrder)?)
+            let ways = if is_assumed { as_stated().or(ways) } else { ways };
+            // The clocks do not follow from the order there.
+            let without = || Ways::of(&messages, &Known { chains: &[], ..*known });
+            let ways = if is_realtime { ways.or_else(without) } else { ways };
+            Some(ways.ok_or(NotJoined::NoOrder)?)
         }
     };
     let mut counts: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
@@ -260,7 +275,7 @@ impl Pair {
 
 /// What the messages say, within what is stated. Where no offset agrees with both, the messages alone: they are no statement.
 fn narrowed(crossings: &[Crossing], alignment: Alignment, stated: Stated) -> (Alignment, Use) {
-    let Stated { at_ns, offset_ns, bound_ns } = stated;
+    let Stated { at_ns, offset_ns, bound_ns, .. } = stated;
     let (low_ns, high_ns) = (offset_ns.saturating_sub(bound_ns), offset_ns.saturating_add(bound_ns));
     let Some(knot) = alignment.knot(at_ns) else { return (alignment, Use::NotNeeded) };
     let apart_ns =
@@ -318,7 +333,7 @@ fn matched<'a>(a: &'a [Sighting], b: &'a [Sighting]) -> Matched<'a> {
 
 #[cfg(test)]
 mod tests {
-    use taut_recording::host_numbers::of_host;
+    use taut_recording::host_numbers::thread_of;
 
     use super::*;
     use crate::flows::Chunk;
@@ -335,7 +350,7 @@ mod tests {
             seen[1 - from].push(Sighting { id, at_ns: sent_ns + delay_ns, point: 2 });
         }
         let late_ns = 100_000_000_000;
-        let call = |host, start_ns| Chunk { tid: of_host(1, host), start_ns, end_ns: start_ns + 1_000, bytes: 8 };
+        let call = |host, start_ns| Chunk { tid: thread_of(host, 1), start_ns, end_ns: start_ns + 1_000, bytes: 8 };
         let sent = call(0, late_ns);
         let received = call(1, late_ns + 100_000);
         let flow = Crossed { first: sent, last: sent, received, is_tcp: true, port: 6379 };
@@ -346,5 +361,28 @@ mod tests {
         let bound_ns = |at_ns: i64| pair.alignment.at(at_ns).unwrap().bound_ns.unwrap();
         let most_ns = pair.moments_ns.iter().map(|at_ns| bound_ns(*at_ns)).max().unwrap();
         assert!(most_ns >= bound_ns(late_ns as i64) && most_ns > 1_000_000, "{most_ns}");
+    }
+
+    #[test]
+    fn for_clocks_that_realtime_gives_messages_need_not_agree() {
+        // Bytes both ways, each at moments that have nothing to do with each other.
+        let moment_ns = |nth: u64| {
+            let mixed = nth.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            ((mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 40) * 3_000
+        };
+        let flow = |nth: u64| {
+            let (from, to) = if nth.is_multiple_of(2) { (0, 1) } else { (1, 0) };
+            let call = |host, start_ns| Chunk { tid: thread_of(host, 1), start_ns, end_ns: start_ns, bytes: 8 };
+            let sent = call(from, moment_ns(2 * nth));
+            Crossed { first: sent, last: sent, received: call(to, moment_ns(2 * nth + 1)), is_tcp: true, port: 6379 }
+        };
+        let flows: Vec<Crossed> = (1..400).map(flow).collect();
+        let (ros, survey, clock) = (RosSightings::default(), Survey::default(), HostClock::default());
+        let side = |number: usize| Side { number, sightings: &[], ros: &ros, survey: &survey, clock: &clock };
+        let known = Known { realtime_ns: 7_000_000, ..Known::default() };
+        let by = |from| pair([side(0), side(1)], &flows, &known, None, from);
+        assert_eq!(by(ClocksFrom::Messages).err(), Some(NotJoined::Contradictory));
+        let pair = by(ClocksFrom::Realtime).unwrap();
+        assert_eq!(pair.alignment.at(0).map(|known| (known.offset_ns, known.bound_ns)), Some((7_000_000, None)));
     }
 }

@@ -20,7 +20,7 @@ mod ways;
 pub use clocks_from::ClocksFrom;
 pub use described::{host_names, joined_info};
 pub use joined::{Between, Host, Joined, join};
-pub use matching::{NotJoined, Pair, Route, Stated, Use};
+pub use matching::{Keeper, NotJoined, Pair, Route, Stated, Use};
 pub use renumber::{MOST_HOSTS, Renumber};
 pub use survey::Survey;
 pub use ways::OrderFrom;

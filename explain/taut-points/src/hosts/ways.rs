@@ -24,7 +24,7 @@ pub(super) struct Known<'a> {
     pub around: [Option<&'a BTreeMap<u32, Around>>; 2],
     /// The offset that the hosts' CLOCK_REALTIME gives, in ns.
     pub realtime_ns: i64,
-    /// By how much that can be wrong at the first message, if chronyd of both hosts states it, or both are one machine.
+    /// By how much that can be wrong at the first message, if daemons of both hosts state it, or both are one machine.
     pub realtime_error_ns: Option<i64>,
 }
 
