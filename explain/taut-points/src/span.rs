@@ -45,6 +45,9 @@ pub struct Mark {
     pub name: String,
 }
 
+/// From, to, and which message.
+type Stretch = (u64, u64, u64);
+
 /// What a thread is busy with, other than the message at hand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BusyWith {
@@ -135,7 +138,7 @@ impl Spans {
     }
 
     /// Stretches between two neighbouring stamps of one and the same other message: (from, to, which).
-    pub fn foreign_stretches(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, u64)> {
+    pub fn foreign_stretches(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Vec<Stretch> {
         let pairs = self.between(tid, from_ns, to_ns).windows(2);
         let pairs = pairs.filter(|pair| pair[0].id == pair[1].id && pair[0].id != id);
         pairs.map(|pair| (pair[0].time_ns, pair[1].time_ns, pair[0].id)).collect()
@@ -143,14 +146,14 @@ impl Spans {
 
     /// What a thread that has several messages at once spends on those that it took before this one: (from, to, which); and since when
     /// it has the first of them. `None`: on none.
-    pub fn taken_before(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, Vec<(u64, u64, u64)>)> {
+    pub fn taken_before(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, Vec<Stretch>)> {
         /// So many stamps hold all messages that are taken at once.
         const LOOK_BACK: usize = 256;
         let stamps = self.stamps.get(&tid)?;
+        let first = stamps.partition_point(|s| s.time_ns <= from_ns);
+        let before = &stamps[first.saturating_sub(LOOK_BACK)..first];
         let (mut since_ns, mut at_ns, mut stretches) = (from_ns, from_ns, Vec::new());
         for other in self.between(tid, from_ns, to_ns).iter().filter(|s| s.id != id) {
-            let first = stamps.partition_point(|s| s.time_ns <= from_ns);
-            let before = &stamps[first.saturating_sub(LOOK_BACK)..first];
             if let Some(taken) = before.iter().rev().find(|s| s.id == other.id) {
                 stretches.push((at_ns, other.time_ns, other.id));
                 (since_ns, at_ns) = (since_ns.min(taken.time_ns), other.time_ns);
@@ -161,10 +164,10 @@ impl Spans {
 
     /// Which messages the thread handles from `from_ns` to `until_ns`, in order of time. Between the stamps of two messages it
     /// has the second one already, or, where it stamps on receipt, the first one still.
-    pub fn handled(&self, tid: i32, from_ns: u64, until_ns: u64, on_receipt: bool) -> Vec<(u64, u64, u64)> {
+    pub fn handled(&self, tid: i32, from_ns: u64, until_ns: u64, on_receipt: bool) -> Vec<Stretch> {
         let Some(stamps) = self.stamps.get(&tid) else { return Vec::new() };
         let first = stamps.partition_point(|s| s.time_ns <= from_ns);
-        let mut handled: Vec<(u64, u64, u64)> = Vec::new();
+        let mut handled: Vec<Stretch> = Vec::new();
         let mut at = from_ns;
         for next in first..=stamps.len() {
             let end = stamps.get(next).map_or(until_ns, |s| s.time_ns.min(until_ns));
