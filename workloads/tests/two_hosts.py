@@ -56,4 +56,5 @@ def most_responsible(report: Any) -> str:
     """The thread that the tail waited for most."""
     responsible = [party for chain in report["chains"] for party in chain["responsible"]]
     threads = [party for party in responsible if party["kind"] == "thread"]
-    return max(threads, key=lambda party: party["time_ns"])["name"]
+    name: str = max(threads, key=lambda party: party["time_ns"])["name"]
+    return name
