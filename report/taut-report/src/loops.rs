@@ -491,7 +491,10 @@ mod tests {
         assert!(!crate::headline(&analysis).contains("excess above"), "the loop's cause is said");
         analysis.chains.iter_mut().find(|chain| !chain.is_loop).unwrap().explained.by_cause = of(Cause::Io);
         let text = crate::headline(&analysis);
-        assert!(text.contains("70.0 % of the excess above p95 is waiting for data"), "{text}");
+        assert!(
+            text.contains("70.0 % of the excess above p95 (time beyond typical messages) is waiting for data"),
+            "{text}"
+        );
     }
 
     #[test]
