@@ -154,12 +154,18 @@ def test_a_limit_counts_only_the_programs_that_it_applies_to() -> None:
         found = [sys.modules["clocks"].Found("a relay", 100, 1.0, 2.0, (1.0, 1.0), (1.0, 1.0))]
         cost = sys.modules["cost"].Cost(events=1000, one_s=1.0, joined_s=2.0)
         named = [sys.modules["causes"].Named("it computes", "cpu", 50, 50)]
+        loops = [sys.modules["teleop"].Loop("a hog has the CPU", "the hog", 5, 5)]
         properties = {"moments": "1", "widest": "1.0", "moments_of_several": "1"}
-        text, _, holds = page.page(found, named, [chained, spins], cost, properties, "run")
-        assert holds and "2 of 2 programs, 1 of 1 with a chain, 1 of 1 by TCP" in text
-        text, _, holds = page.page(found, named, [chained, spins, broken], cost, properties, "run")
-        assert not holds and "3 of 3 programs, 1 of 2 with a chain, **missed**, 2 of 2 by TCP" in text
+        text, _, holds = page.page(found, named, [chained, spins], loops, cost, properties, "run")
+        assert holds and "2 of 2 programs, 1 of 1 with a chain, 1 of 1 whose messages align the clocks" in text
+        text, _, holds = page.page(found, named, [chained, spins, broken], loops, cost, properties, "run")
+        assert (
+            not holds
+            and "3 of 3 programs, 1 of 2 with a chain, **missed**, 2 of 2 whose messages align the clocks" in text
+        )
         # What was measured is not what the limit is of.
         assert "**Not all** limits hold, that of CPU time with 1,000 kernel events instead of 5,000,000." in text
         whole = sys.modules["cost"].Cost(events=5_000_000, one_s=1.0, joined_s=2.0)
-        assert " All limits hold.\n" in page.page(found, named, [chained], whole, properties, "run")[0]
+        assert " All limits hold.\n" in page.page(found, named, [chained], loops, whole, properties, "run")[0]
+        wrong = [sys.modules["teleop"].Loop("a hog has the CPU", "the hog", 5, 4)]
+        assert not page.page(found, named, [chained], wrong, whole, properties, "run")[2]
