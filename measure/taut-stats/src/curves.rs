@@ -15,7 +15,8 @@ pub fn histogram(sorted: &[u64]) -> Vec<(u64, u64, u64)> {
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Vec::new() };
     let mut at = 0;
     let count = |(from, to): (u64, u64)| {
-        let end = sorted[at..].partition_point(|v| *v < to) + at;
+        // The largest number has no bin that ends behind it.
+        let end = if to == u64::MAX { sorted.len() } else { sorted[at..].partition_point(|v| *v < to) + at };
         let count = (end - at) as u64;
         at = end;
         (from, to, count)
@@ -27,10 +28,14 @@ pub fn histogram(sorted: &[u64]) -> Vec<(u64, u64, u64)> {
 pub(crate) fn bins(first: u64, body_end: u64, last: u64) -> impl Iterator<Item = (u64, u64)> {
     let body_end = if last - body_end > (body_end - first) / 2 { body_end } else { last };
     let width = readable_width((body_end - first) / BINS_MAX + 1);
-    let start = first / width * width;
-    let end = start + ((body_end - start) / width + 1) * width;
+    // Edges may lie beyond the largest number.
+    let [wide, body_end, last] = [width, body_end, last].map(u128::from);
+    let start = u128::from(first / width * width);
+    let end = start + ((body_end - start) / wide + 1) * wide;
     let rest = (end <= last).then_some((end, last + 1));
-    (start..end).step_by(width as usize).map(move |from| (from, from + width)).chain(rest)
+    let edge = |at: u128| u64::try_from(at).unwrap_or(u64::MAX);
+    let body = (start..end).step_by(width as usize).map(move |from| (from, from + wide));
+    body.chain(rest).map(move |(from, to)| (edge(from), edge(to)))
 }
 
 fn readable_width(at_least: u64) -> u64 {
@@ -65,14 +70,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_histogram_counts_every_sample_once(mut samples in proptest::collection::vec(0u64..1 << 50, 1..500)) {
+        fn a_histogram_counts_every_sample_once(
+            mut samples in proptest::collection::vec(0u64..1 << 50, 1..500),
+            up in prop_oneof![Just(0), Just(u64::MAX)],
+        ) {
+            samples.iter_mut().for_each(|sample| *sample = up.abs_diff(*sample));
             samples.sort_unstable();
             let bins = histogram(&samples);
             prop_assert_eq!(bins.iter().map(|b| b.2).sum::<u64>(), samples.len() as u64);
             prop_assert!(bins.windows(2).all(|w| w[0].1 == w[1].0));
             prop_assert!(bins.len() <= BINS_MAX as usize + 3);
             for (from, to, count) in bins {
-                prop_assert_eq!(samples.iter().filter(|s| (from..to).contains(s)).count() as u64, count);
+                let is_in = |s: &&u64| (from..to).contains(s) || **s == u64::MAX && to == u64::MAX;
+                prop_assert_eq!(samples.iter().filter(is_in).count() as u64, count);
             }
         }
 
