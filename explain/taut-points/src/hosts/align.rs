@@ -239,7 +239,8 @@ impl Piece {
 
     fn knot(&self, a_ns: i64) -> Option<Knot> {
         let (knot, away_ns) = self.level(a_ns)?;
-        let (low_ns, high_ns) = (knot.low_ns.map(|low| low - away_ns), knot.high_ns.map(|high| high + away_ns));
+        let (low_ns, high_ns) =
+            (knot.low_ns.map(|low| low.saturating_sub(away_ns)), knot.high_ns.map(|high| high.saturating_add(away_ns)));
         Some(Knot { low_ns, high_ns, ..knot })
     }
 
@@ -249,17 +250,18 @@ impl Piece {
         let (Some(before), Some(after)) = (next.checked_sub(1).map(|at| self.knots[at]), self.knots.get(next)) else {
             let knot = if next == 0 { self.knots.first()? } else { self.knots.last()? };
             // By the rate; its uncertainty widens what is possible.
-            let (away, (low, high)) = ((a_ns - knot.at_ns) as f64, self.rates);
-            let moved = |side: Option<i64>| side.map(|at| at + (away * (low + high) / 2.0).round() as i64);
+            let (away, (low, high)) = (a_ns.saturating_sub(knot.at_ns) as f64, self.rates);
+            let moved =
+                |side: Option<i64>| side.map(|at| at.saturating_add((away * (low + high) / 2.0).round() as i64));
             let grows = (self.change + (high - low) / 2.0) * away.abs();
             let level = Knot { at_ns: a_ns, low_ns: moved(knot.low_ns), high_ns: moved(knot.high_ns) };
             return Some((level, grows.ceil() as i64));
         };
-        let (left, right) = ((a_ns - before.at_ns) as f64, (after.at_ns - a_ns) as f64);
+        let (left, right) = (a_ns.saturating_sub(before.at_ns) as f64, after.at_ns.saturating_sub(a_ns) as f64);
         let share = left / (left + right);
         let between = |from: Option<i64>, to: Option<i64>| {
             let (from, to) = (from?, to?);
-            Some(from + ((to - from) as f64 * share).round() as i64)
+            Some(from.saturating_add((to.saturating_sub(from) as f64 * share).round() as i64))
         };
         let (low_ns, high_ns) = (between(before.low_ns, after.low_ns), between(before.high_ns, after.high_ns));
         // The offset leaves the straight line between two knots by this much at most.
@@ -268,16 +270,19 @@ impl Piece {
     }
 
     fn a_of(&self, b_ns: i64, near: &Near) -> Option<i64> {
-        let shows = |knot: &Knot| knot.known().map_or(i64::MIN, |known| knot.at_ns + known.offset_ns);
+        let shows = |knot: &Knot| knot.known().map_or(i64::MIN, |known| knot.at_ns.saturating_add(known.offset_ns));
         let next = near.partition_point(self.knots.len(), |at| shows(&self.knots[at]) <= b_ns);
         let (Some(before), Some(after)) = (next.checked_sub(1).map(|at| self.knots[at]), self.knots.get(next)) else {
             let knot = if next == 0 { self.knots.first()? } else { self.knots.last()? };
-            let away = (b_ns - shows(knot)) as f64;
-            return Some(knot.at_ns + (away / (1.0 + (self.rates.0 + self.rates.1) / 2.0)).round() as i64);
+            // Damaged recordings have moments as far away as numbers go.
+            let away = b_ns.saturating_sub(shows(knot)) as f64;
+            let rate = 1.0 + (self.rates.0 + self.rates.1) / 2.0;
+            return Some(knot.at_ns.saturating_add((away / rate).round() as i64));
         };
         let (from, to) = (shows(&before), shows(after));
-        let share = (b_ns - from) as f64 / (to - from) as f64;
-        Some(before.at_ns + ((after.at_ns - before.at_ns) as f64 * share).round() as i64)
+        let share = b_ns.saturating_sub(from) as f64 / to.saturating_sub(from) as f64;
+        let span = after.at_ns.saturating_sub(before.at_ns) as f64;
+        Some(before.at_ns.saturating_add((span * share).round() as i64))
     }
 }
 
@@ -285,10 +290,9 @@ impl Knot {
     /// The middle, with half of the width.
     pub fn known(&self) -> Option<Known> {
         match (self.low_ns, self.high_ns) {
-            (Some(low), Some(high)) => Some(Known {
-                offset_ns: low + (high - low) / 2,
-                bound_ns: Some((high - low).unsigned_abs().div_ceil(2)),
-            }),
+            (Some(low), Some(high)) => {
+                Some(Known { offset_ns: low.midpoint(high), bound_ns: Some(high.abs_diff(low).div_ceil(2)) })
+            }
             (one, other) => Some(Known { offset_ns: one.or(other)?, bound_ns: None }),
         }
     }
