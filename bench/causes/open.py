@@ -454,7 +454,7 @@ def valid(measured: list[dict]) -> tuple[list[dict], list[dict]]:
 
 
 def known(results: list[dict]) -> list[dict]:
-    """Those whose tail the log explains. Results from before this check are not known."""
+    """Rows with a tail that the log explains. Results from before this check are not known."""
     return [result for result in results if result.get("is_tail_known", False)]
 
 

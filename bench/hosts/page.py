@@ -76,7 +76,7 @@ def page(
             "messages in the wake chain; error of clocks that are aligned",
             f"{100 * KNOWN:.0f} %, {100 * IN_CHAIN:.0f} %, the bound",
             f"{count([one.is_known for one in matched], 'programs')}, {count([one.is_chained for one in matched], 'with a chain')}, "
-            f"{count([one.is_bounded for one in matched], 'whose messages align the clocks')}",
+            f"{count([one.is_bounded for one in matched], 'with clocks aligned by messages')}",
         ],
         [
             "teleoperation on two hosts: jitter of the relay is named `network`, a hog on the follower's host is named with its host",

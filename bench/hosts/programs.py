@@ -39,7 +39,7 @@ class Program:
 class Matched:
     name: str
     sent: int
-    # Calls that received on either host, and those whose sending call is known; of ROS 2 messages that were taken.
+    # Calls that received on either host, and those with a sending call that is known; of ROS 2 messages that were taken.
     received: int
     known: int
     in_chain: int | None

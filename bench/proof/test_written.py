@@ -157,11 +157,11 @@ def test_a_limit_counts_only_the_programs_that_it_applies_to() -> None:
         loops = [sys.modules["teleop"].Loop("a hog has the CPU", "the hog", 5, 5)]
         properties = {"moments": "1", "widest": "1.0", "moments_of_several": "1"}
         text, _, holds = page.page(found, named, [chained, spins], loops, cost, properties, "run")
-        assert holds and "2 of 2 programs, 1 of 1 with a chain, 1 of 1 whose messages align the clocks" in text
+        assert holds and "2 of 2 programs, 1 of 1 with a chain, 1 of 1 with clocks aligned by messages" in text
         text, _, holds = page.page(found, named, [chained, spins, broken], loops, cost, properties, "run")
         assert (
             not holds
-            and "3 of 3 programs, 1 of 2 with a chain, **missed**, 2 of 2 whose messages align the clocks" in text
+            and "3 of 3 programs, 1 of 2 with a chain, **missed**, 2 of 2 with clocks aligned by messages" in text
         )
         # What was measured is not what the limit is of.
         assert "**Not all** limits hold, that of CPU time with 1,000 kernel events instead of 5,000,000." in text

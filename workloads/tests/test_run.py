@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -107,10 +108,7 @@ def test_the_loop_made_right_moves_the_arm_and_is_watched(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL], ids=["hung", "killed"])
 def test_a_hung_or_killed_guard_stops_motion(number: signal.Signals) -> None:
-    run = start("teleop", "--duration", "600", "--json", *RIGHT)
-    until(lambda: bool(part(run.pid, "guard") and part(run.pid, "follower")))
-    guard, follower = part(run.pid, "guard")[0], part(run.pid, "follower")[0]
-    until(lambda: voluntary_switches(follower) > 300)
+    run, guard, follower = under_way()
     os.kill(guard, number)
     turns_on(follower)
     run.send_signal(signal.SIGINT)
@@ -123,10 +121,7 @@ def test_a_hung_or_killed_guard_stops_motion(number: signal.Signals) -> None:
 
 
 def test_a_stop_that_stays_latched_fails_the_run() -> None:
-    run = start("teleop", "--duration", "600", "--json", *RIGHT)
-    until(lambda: bool(part(run.pid, "guard") and part(run.pid, "follower")))
-    guard, follower = part(run.pid, "guard")[0], part(run.pid, "follower")[0]
-    until(lambda: voluntary_switches(follower) > 300)
+    run, guard, follower = under_way()
     os.kill(guard, signal.SIGSTOP)
     turns_on(follower)
     os.kill(guard, signal.SIGCONT)
@@ -138,10 +133,7 @@ def test_a_stop_that_stays_latched_fails_the_run() -> None:
 
 
 def test_an_operator_has_a_stopped_arm_go_on(tmp_path: Path) -> None:
-    run = start("teleop", "--duration", "600", "--json", "--journal", str(tmp_path), "--operator", *RIGHT)
-    until(lambda: bool(part(run.pid, "guard") and part(run.pid, "follower")))
-    guard, follower = part(run.pid, "guard")[0], part(run.pid, "follower")[0]
-    until(lambda: voluntary_switches(follower) > 300)
+    run, guard, follower = under_way("--journal", str(tmp_path), "--operator")
     os.kill(guard, signal.SIGSTOP)
     turns_on(follower)
     os.kill(guard, signal.SIGCONT)
@@ -164,11 +156,9 @@ def test_an_operator_has_a_stopped_arm_go_on(tmp_path: Path) -> None:
 
 def test_arms_that_the_machine_does_not_run_cost_the_loop_no_time() -> None:
     def stopped() -> dict[str, Any]:
-        run = start("teleop", "--duration", "600", "--json", *RIGHT)
-        until(lambda: bool(part(run.pid, "guard") and part(run.pid, "follower")))
-        arms, follower = part(run.pid, "arm"), part(run.pid, "follower")[0]
+        run, _, follower = under_way()
+        arms = part(run.pid, "arm")
         assert len(arms) == 2
-        until(lambda: voluntary_switches(follower) > 300)
         for arm in arms:
             os.kill(arm, signal.SIGSTOP)
         # Longer than the guard waits for a frame, or the follower for the guard; shorter than it takes for an arm to be gone.
@@ -222,6 +212,15 @@ def test_an_operator_needs_what_leads_the_arm_back() -> None:
     run = start("teleop", "--operator")
     out, err = run.communicate(timeout=600)
     assert run.returncode == 2 and "--validator clamp" in err, out
+
+
+def under_way(*options: str) -> tuple[subprocess.Popen[str], int, int]:
+    """The loop made right, once it has turned for a while; its guard, and its follower."""
+    run = start("teleop", "--duration", "600", "--json", *options, *RIGHT)
+    until(lambda: bool(part(run.pid, "guard") and part(run.pid, "follower")))
+    guard, follower = part(run.pid, "guard")[0], part(run.pid, "follower")[0]
+    until(lambda: voluntary_switches(follower) > 300)
+    return run, guard, follower
 
 
 def part(pid: int, role: str) -> list[int]:

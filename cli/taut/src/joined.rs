@@ -149,9 +149,7 @@ impl JoinedRecordings {
 
     /// What all recordings together say of their losses.
     pub fn losses(&self) -> Losses {
-        let mut losses = Losses::default();
-        self.recordings.iter().flat_map(|of| &of.lost).for_each(|lost| losses.count(lost));
-        losses
+        self.recordings.iter().flat_map(|of| &of.lost).collect()
     }
 
     /// The analysis of all.
@@ -174,8 +172,8 @@ fn surveyed(path: &Path) -> Result<Surveyed> {
         let (mut survey, mut lost) = (Survey::default(), Vec::new());
         let contents = taut_recording::read(&bytes, &mut |record| {
             survey.record(&record);
-            if let Record::Lost(told) = record {
-                lost.push(told);
+            if let Record::Lost(some) = record {
+                lost.push(some);
             }
         })?;
         Ok(Surveyed { bytes, survey, contents, lost })

@@ -20,11 +20,6 @@ const KINDS: [(LostWhat, &str); 5] = [
 pub struct Losses([(u64, bool); KINDS.len()]);
 
 impl Losses {
-    /// Adds what a recording says.
-    pub fn count(&mut self, lost: &Lost) {
-        self.add(lost.what, lost.count, lost.is_estimate);
-    }
-
     /// Of an ending; of these kinds some was not counted.
     pub fn of_ending(ending: &Ending, estimated: &[LostWhat]) -> Losses {
         let mut losses = Losses::default();
@@ -64,6 +59,15 @@ impl Losses {
                 *of_sum |= is_estimate;
             }
         }
+    }
+}
+
+/// The sum of what recordings say.
+impl<'a> FromIterator<&'a Lost> for Losses {
+    fn from_iter<I: IntoIterator<Item = &'a Lost>>(all: I) -> Losses {
+        let mut losses = Losses::default();
+        all.into_iter().for_each(|lost| losses.add(lost.what, lost.count, lost.is_estimate));
+        losses
     }
 }
 

@@ -42,8 +42,7 @@ pub fn run(args: &Args) -> Result<Done> {
     for damage in &recovered.damage {
         say!("lost: {damage}");
     }
-    let mut losses = Losses::default();
-    recovered.lost.iter().for_each(|lost| losses.count(lost));
+    let losses: Losses = recovered.lost.iter().collect();
     say!(
         "wrote {}: {} stamps, {} kernel events, {} telemetry messages{losses}",
         to.shown(),

@@ -157,17 +157,16 @@ fn stream(args: &Args, config: Option<&Config>) -> Result<(Stream, Vec<String>, 
     let contents = taut_recording::read(&bytes, &mut |record| {
         match &record {
             Record::Stamps(batch) if batch.kind.contains(&(Kind::Value as u8)) => _ = threads.insert(batch.tid),
-            Record::Lost(told) if told.what == LostWhat::Stamps => lost.push(told.clone()),
+            Record::Lost(some) if some.what == LostWhat::Stamps => lost.push(some.clone()),
             _ => {}
         }
         builder.record(record);
     })?;
     let damage = contents.damage.iter().map(ToString::to_string).collect();
     let name = args.stream.as_deref().or(wanted.and_then(|wanted| wanted.name.as_deref()));
-    let mut losses = Losses::default();
     // What a thread lost that records no values were no frames. Elsewhere it is not known whose it was.
-    let may_be_frames = |told: &&Lost| thread_of(&told.place).is_none_or(|tid| threads.contains(&tid));
-    lost.iter().filter(may_be_frames).for_each(|told| losses.count(told));
+    let may_be_frames = |lost: &&Lost| thread_of(&lost.place).is_none_or(|tid| threads.contains(&tid));
+    let losses = lost.iter().filter(may_be_frames).collect();
     Ok((choose(builder.finish(), name)?, damage, losses))
 }
 

@@ -108,9 +108,8 @@ pub fn run(args: &Args) -> Result<Done> {
     } else {
         output::write(&list(&log, args.format), None)?;
     }
-    let mut losses = Losses::default();
     let lost = log.lost().with_context(subject)?;
-    lost.iter().filter(|lost| lost.what == LostWhat::Telemetry).for_each(|lost| losses.count(lost));
+    let losses: Losses = lost.iter().filter(|lost| lost.what == LostWhat::Telemetry).collect();
     if !losses.is_none() {
         say!("taut: warning: {}{losses}", subject());
     }

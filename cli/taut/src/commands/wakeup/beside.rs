@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use taut_wakeup::{Plan, Policy, Settings, allowed_cpus};
 
@@ -28,7 +29,9 @@ pub fn words(command: &[OsString]) -> Result<Vec<OsString>> {
 /// Starts a probe as a child, then becomes the command: the recorded tree has both, and the command's end ends both.
 /// Without a command it is the probe.
 pub fn run(of: Option<i32>, command: &[OsString]) -> Result<Done> {
-    let Some((program, arguments)) = command.split_first() else { return probe(of) };
+    let Some((program, arguments)) = command.split_first() else {
+        return probe(of.context("--of names the process that the probe ends with")?);
+    };
     let quiet = || Stdio::null();
     let this = std::env::current_exe().context("this program")?;
     // Not waited for: it dies with the process that this one becomes.
@@ -46,11 +49,11 @@ pub fn run(of: Option<i32>, command: &[OsString]) -> Result<Done> {
 }
 
 /// Probes all CPUs: real-time where this user may, so that the program's own threads are not what makes it late.
-fn probe(of: Option<i32>) -> Result<Done> {
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).context("prctl")?;
+fn probe(of: i32) -> Result<Done> {
     // A command that has ended by now, as `false` has, sends no signal any more.
-    if of.is_some_and(|pid| rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get()) != Some(pid)) {
-        return Ok(Done::Fine);
+    match taut_wakeup::end_with(of) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => return Ok(Done::Fine),
+        other => other.context("prctl")?,
     }
     let stop = stop::on(&[SIGINT, SIGTERM])?;
     let plan = |policy| Plan {
