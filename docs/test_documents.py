@@ -7,6 +7,7 @@ reader need not see stands in comments in the line before a block:
     <!-- given: SHELL -->             run before it: what the page takes for granted
     <!-- file: NAME -->               this block is the file NAME that the commands find
     <!-- is: PATH -->                 this block is the repository's file PATH (TAUT_UPDATE=1 renews it)
+    <!-- part of: PATH -->            its lines are of the repository's file PATH; comments may differ
     <!-- says: TEXT -->               what its commands print has TEXT in it
     <!-- long -->                     run by `make test-docs` only
     <!-- needs root -->               run where the tests are root's
@@ -81,7 +82,7 @@ def blocks_of(page: str) -> list[Block]:
     while number < len(lines):
         line = lines[number]
         if note := re.fullmatch(
-            r"<!-- (given|file|is|says|long|needs root|not run(?:, [^:]+)?)(?:: (.*))? -->", line.strip()
+            r"<!-- (given|file|is|part of|says|long|needs root|not run(?:, [^:]+)?)(?:: (.*))? -->", line.strip()
         ):
             notes[note[1]] = note[2] or ""
         elif fence := re.fullmatch(r"( *)(```+)([\w,-]*).*", line):
@@ -254,6 +255,17 @@ def test_a_file_on_a_page_is_the_repositorys(block: Block) -> None:
         )
     else:
         assert block.text == text, f"{block} is not {block.notes['is']}; TAUT_UPDATE=1 renews it"
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if "part of" in b.notes], ids=str)
+def test_a_part_of_a_file_on_a_page_is_the_repositorys(block: Block) -> None:
+    def code(text: str) -> list[str]:
+        lines = (line.split("//")[0].strip() for line in text.splitlines())
+        return [line for line in lines if line]
+
+    lines = code((ROOT / block.notes["part of"]).read_text())
+    strange = [line for line in code(block.text) if line not in lines]
+    assert not strange, f"{block}: {block.notes['part of']} does not have: {strange[0]}"
 
 
 @pytest.mark.parametrize("page", PAGES)
