@@ -15,7 +15,7 @@ pub fn map(path: &Path) -> Result<Mmap> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
-        bail!("is a folder; name a recording (.mcap)");
+        bail!("is a folder; name a recording (.mcap), or convert a bag or a trace (taut import --help)");
     }
     if metadata.len() == 0 {
         bail!("is empty; record again, or name another file");

@@ -475,7 +475,9 @@ fn path(
     });
     let path = path.collect();
     let margin = passage.total_ns() / 10;
-    let (from, to) = (passage.start_ns().saturating_sub(margin), passage.start_ns() + passage.total_ns() + margin);
+    // Damaged recordings have moments as far away as numbers go.
+    let end_ns = passage.start_ns().saturating_add(passage.total_ns());
+    let (from, to) = (passage.start_ns().saturating_sub(margin), end_ns.saturating_add(margin));
     let lane = |tid: &i32| Lane {
         thread: walker.objects.name(*tid, passage.start_ns()).into_owned(),
         states: walker.timelines.threads.get(tid).map_or(Vec::new(), |timeline| {

@@ -211,7 +211,23 @@ const REMEDY_OF_A_RULE: &str = "check whether the rule is meant to reject them, 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LateThread {
     name: String,
+    /// Of the tail's time in the cause, so much is the thread's (0..1).
+    share: f64,
     is_real_time: bool,
+}
+
+/// A thread that has nearly all of a cause's time is the one that it is about.
+const NEARLY_ALL: f64 = 0.9;
+
+impl LateThread {
+    fn shown(&self) -> String {
+        match self.share {
+            NEARLY_ALL.. => format!("the thread {}", self.name),
+            share => {
+                format!("the thread {} (it has {:.0} % of that time, other threads the rest)", self.name, 100.0 * share)
+            }
+        }
+    }
 }
 
 /// By cause: the thread from which it took most of the tail's time. Of some causes, as of the network, that is no thread.
@@ -222,11 +238,13 @@ pub(crate) fn late_threads(ledger: &Ledger, walker: &Walker<'_>) -> BTreeMap<Cau
         (*sum, *at_ns) = (*sum + ns, row.start_ns);
     }
     let most = |(cause, threads): (Cause, BTreeMap<i32, (u64, u64)>)| {
-        let (tid, (_, at_ns)) = threads.into_iter().max_by_key(|(_, (sum, _))| *sum)?;
+        let all: u64 = threads.values().map(|(sum, _)| sum).sum();
+        let (tid, (sum, at_ns)) = threads.into_iter().max_by_key(|(_, (sum, _))| *sum)?;
         let name = walker.objects.name(tid, at_ns);
         let priority = walker.timelines.threads.get(&tid).and_then(|timeline| timeline.priority);
         let is_real_time = priority.is_some_and(|priority| priority < NORMAL_MIN);
-        (tid > 0 && !name.is_empty()).then(|| (cause, LateThread { name: name.into_owned(), is_real_time }))
+        let share = sum as f64 / all.max(1) as f64;
+        (tid > 0 && !name.is_empty()).then(|| (cause, LateThread { name: name.into_owned(), share, is_real_time }))
     };
     late.into_iter().filter_map(most).collect()
 }
@@ -261,7 +279,7 @@ pub(crate) fn recommend(
             evidence: evidence(share, &against, explained),
             remedy: thread.map_or_else(
                 || rule.remedy.to_owned(),
-                |thread| rule.remedy.replacen(LOOPS_THREAD, &format!("the thread {}", thread.name), 1),
+                |thread| rule.remedy.replacen(LOOPS_THREAD, &thread.shown(), 1),
             ),
             gain: prediction.map_or(0.0, |of| of.gain),
             verify: format!("record again with the change and compare: the share of {against} must go"),
@@ -387,8 +405,8 @@ mod tests {
         let share =
             CauseShare { cause: Cause::Preempted, detail: "by hog/9".into(), tail_share: 0.9, ..CauseShare::default() };
         let mut late = BTreeMap::from([
-            (Cause::Preempted, LateThread { name: "ctrl/7".to_owned(), is_real_time: false }),
-            (Cause::Gil, LateThread { name: "other/8".to_owned(), is_real_time: false }),
+            (Cause::Preempted, LateThread { name: "ctrl/7".to_owned(), share: 1.0, is_real_time: false }),
+            (Cause::Gil, LateThread { name: "other/8".to_owned(), share: 1.0, is_real_time: false }),
         ]);
         let mut remedy = |is_real_time| {
             late.get_mut(&Cause::Preempted).unwrap().is_real_time = is_real_time;
@@ -398,7 +416,8 @@ mod tests {
         assert!(remedy(true).starts_with("give the thread ctrl/7 a CPU of its own"), "{}", remedy(true));
         assert!(!remedy(true).contains("chrt"), "it has what that gives");
         let share = CauseShare { cause: Cause::Wakeup, detail: "by hog/9".into(), ..share.clone() };
-        let late = BTreeMap::from([(Cause::Wakeup, LateThread { name: "ctrl/7".to_owned(), is_real_time: true })]);
+        let late =
+            BTreeMap::from([(Cause::Wakeup, LateThread { name: "ctrl/7".to_owned(), share: 0.6, is_real_time: true })]);
         let of_wakeup = recommend(&judged(vec![share]), &Chain::default(), &late).remove(0).remedy;
         assert!(of_wakeup.contains("sched_rt_runtime_us") && !of_wakeup.contains("chrt"), "{of_wakeup}");
     }

@@ -6,7 +6,7 @@
 //! A message that no longer waits finds the thread asleep and pays the way to the CPU that messages to an idle thread pay.
 //! Threads that share a CPU take turns on it: each continues while it has messages, and the one that could run first comes next.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, iter::Peekable, vec};
 
 use foldhash::HashMap;
 use taut_points::NO_THREAD;
@@ -136,6 +136,17 @@ struct Run {
     now: Vec<u64>,
     steps: Vec<Progress>,
     threads: Vec<Thread>,
+}
+
+/// Takes the earlier one of the next start and the next moment that is due.
+fn earlier(
+    starts: &mut Peekable<vec::IntoIter<(u64, u32)>>,
+    due: &mut BinaryHeap<Reverse<(u64, u32)>>,
+) -> Option<(u64, u32)> {
+    match (starts.peek(), due.peek()) {
+        (Some(start), other) if other.is_none_or(|Reverse(other)| start <= other) => starts.next(),
+        _ => due.pop().map(|Reverse(moment)| moment),
+    }
 }
 
 /// How far a step is.
@@ -346,14 +357,17 @@ impl Replay {
         // Of each server: until when it is taken, and by which thread last.
         let mut servers: Vec<(u64, Option<u32>)> = vec![(0, None); self.servers.len()];
         let closed: Vec<Vec<(u64, u64)>> = self.closed.iter().map(|all| still_closed(all, removal)).collect();
-        // Moments at which a server may have something to do.
+        // Moments at which a server may have something to do. The rows' starts are known before: in the heap are those under way.
         let mut due: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
+        let mut starts = Vec::with_capacity(self.first.len());
         for step in self.first.iter().flatten() {
             run.steps[*step as usize] = Progress::Arrived;
             let step = &self.steps[*step as usize];
-            due.push(Reverse((run.now[step.row as usize], step.server)));
+            starts.push((run.now[step.row as usize], step.server));
         }
-        while let Some(Reverse((time_ns, server))) = due.pop() {
+        starts.sort_unstable();
+        let mut starts = starts.into_iter().peekable();
+        while let Some((time_ns, server)) = earlier(&mut starts, &mut due) {
             let (taken_ns, by) = servers[server as usize];
             if taken_ns > time_ns {
                 continue;

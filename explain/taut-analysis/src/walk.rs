@@ -906,7 +906,7 @@ impl Walker<'_> {
         if call_at(&other.calls, wake.start_ns).is_some_and(|call| call.id.kind() == Call::Send) {
             return Waker::Thread(wake.other);
         }
-        let is_lost = other.lost_between(wake.start_ns, wake.start_ns + 1).next().is_some();
+        let is_lost = other.lost_between(wake.start_ns, wake.start_ns.saturating_add(1)).next().is_some();
         if is_lost { Waker::Lost } else { Waker::Nobody }
     }
 

@@ -155,7 +155,7 @@ impl RowSink for Rows<'_> {
             Row::Cause(cause) => self.cause(&cause),
             Row::State(state) if state.is_recorded => {
                 let from = state.start_ns.max(self.since_ns);
-                let ns = (state.start_ns + state.duration_ns).min(self.until_ns).saturating_sub(from);
+                let ns = state.start_ns.saturating_add(state.duration_ns).min(self.until_ns).saturating_sub(from);
                 if ns > 0 {
                     let (name, states) = self.threads.entry(state.tid).or_default();
                     state.thread.clone_into(name);

@@ -164,7 +164,8 @@ impl Timeline {
     }
 
     /// What the thread did in one of its doubts, or in a hole of its CPU, is not known. Off a CPU it may have been woken
-    /// and have run in a hole of any CPU: then the whole stretch is not known. Each list ascends without overlaps.
+    /// and have run in a hole of any CPU: then the whole stretch is not known. So it is where its next event does not fit its last one.
+    /// Each list ascends without overlaps.
     pub(crate) fn settle(&mut self, of_cpu: &[Vec<(u64, u64)>], of_any: &[(u64, u64)]) {
         let doubts = ascending(std::mem::take(&mut self.doubts));
         if doubts.is_empty() && of_cpu.iter().all(Vec::is_empty) {
@@ -176,7 +177,7 @@ impl Timeline {
             let end_ns = self.segments.get(at + 1).map_or(u64::MAX, |next| next.start_ns);
             let lost = |start_ns| Segment { start_ns, state: ThreadState::Lost, ..*segment };
             let holes = match segment.state {
-                ThreadState::Unknown | ThreadState::Lost | ThreadState::Gone => &[][..],
+                ThreadState::Lost | ThreadState::Gone => &[][..],
                 ThreadState::Running => of_cpu.get(usize::from(segment.cpu)).map_or(&[][..], Vec::as_slice),
                 _ => of_any,
             };

@@ -213,6 +213,7 @@ impl Timelines {
                 let start_ns = self.start_ns;
                 let unknown = Segment { start_ns, other: 0, cpu: 0, state: ThreadState::Unknown, flags: 0 };
                 timeline.segments = vec![unknown].into();
+                continue;
             }
             timeline.settle(&of_cpu, &of_any);
         }

@@ -6,7 +6,7 @@ use taut_analysis::{Cause, Explained};
 pub(crate) fn phrase(cause: Cause, detail: &str) -> String {
     let what = match cause {
         Cause::Lock if detail.starts_with("held by ") => return format!("a lock {detail}"),
-        Cause::Lock if !detail.is_empty() => return format!("the lock {detail}"),
+        Cause::Lock if !detail.is_empty() => return format!("the lock {}", with_quoted_name(detail)),
         Cause::Preempted if !detail.is_empty() => return format!("preemption {detail}"),
         Cause::Wakeup if detail.is_empty() => return "a CPU leaving idle after a wakeup".to_owned(),
         Cause::TimerSlack if detail.starts_with("timer interrupt came late") => {
@@ -18,6 +18,12 @@ pub(crate) fn phrase(cause: Cause, detail: &str) -> String {
         detail if detail.is_empty() => what.to_owned(),
         detail => format!("{what} ({detail})"),
     }
+}
+
+/// "`m` (held by logger/7)": a variable's name may be a word of the sentence.
+fn with_quoted_name(lock: &str) -> String {
+    let (name, rest) = lock.split_at(lock.find(' ').unwrap_or(lock.len()));
+    if rest.is_empty() || rest.starts_with(" (") { format!("`{name}`{rest}") } else { lock.to_owned() }
 }
 
 /// A cause in a sentence. Of the two waits for a CPU each has the word that tables have, so that they are known for one kind.
@@ -66,6 +72,9 @@ mod tests {
         assert_eq!(phrase(Cause::Wakeup, "mostly by hog/30"), format!("{wakeup} (mostly by hog/30)"));
         assert_eq!(phrase(Cause::Wakeup, ""), "a CPU leaving idle after a wakeup");
         assert_eq!(phrase(Cause::Syscall, "recvfrom"), "system calls (recvfrom)");
+        assert_eq!(phrase(Cause::Lock, "m (held by logger/7)"), "the lock `m` (held by logger/7)");
+        assert_eq!(phrase(Cause::Lock, "cfg_lock"), "the lock `cfg_lock`");
+        assert_eq!(phrase(Cause::Lock, "at 0x7f00 (held by logger/7)"), "the lock at 0x7f00 (held by logger/7)");
         assert_eq!(phrase(Cause::TimerSlack, "timer interrupt came late"), "a timer interrupt that came late");
         assert_eq!(phrase(Cause::TimerSlack, "in sleeper/12"), "timer slack (in sleeper/12)");
     }

@@ -1,7 +1,8 @@
 //! The one sentence at the top of every view: what a busy reader needs, and no more than the data carry.
 
 use taut_analysis::{
-    Analysis, Cause, Chain, Contribution, Explained, Histogram, Hop, Hypothesis, Point, Selected, SourceKind,
+    Analysis, Cause, CauseShare, Chain, Contribution, Explained, Histogram, Hop, Hypothesis, Point, Selected,
+    SourceKind,
 };
 
 use crate::{
@@ -15,6 +16,11 @@ const STEADY: u64 = 10;
 
 /// Of a chain that is not the first, a smaller share of messages lost is not in the first sentences.
 const LOST_MIN: f64 = 0.01;
+
+/// A second cause with at least this share of the excess is in the first sentences,
+const ALSO_MIN: f64 = 0.1;
+/// where it has at least so much of the first one's.
+const ALSO_PART: f64 = 0.5;
 
 /// A start that is later than one of so many parts of the period is late.
 const LATE: u64 = 20;
@@ -41,6 +47,7 @@ pub(crate) fn sentences(analysis: &Analysis) -> Headline {
     if let Some(loops) = crate::loops::headline(analysis) {
         finding.push(loops);
         finding.extend(why_busy(analysis));
+        finding.extend(crate::loops::main_chain(analysis).and_then(without_it));
         let more = otherwise_late(analysis).into_iter().chain(busy(analysis)).collect();
         return Headline { finding, next: next_of_loops(analysis), more };
     }
@@ -107,8 +114,13 @@ fn sign(chain: &Chain) -> &'static str {
 /// That the machine had too few CPUs for all that ran on it.
 fn busy(analysis: &Analysis) -> Option<String> {
     let share = analysis.totals.cpu_pressure?;
+    let cpus = match analysis.info.fact("cpus") {
+        "" => "a CPU of this machine".to_owned(),
+        "1" => "this machine's only CPU".to_owned(),
+        n => format!("one of this machine's {n} CPUs"),
+    };
     Some(format!(
-        "For {:.0} % of the time some thread of this machine waited for a CPU, of this program or of another.",
+        "For {:.0} % of the time some thread waited for {cpus}, of this program or of another.",
         100.0 * share
     ))
 }
@@ -199,7 +211,7 @@ pub(crate) fn capital(sentence: &str) -> String {
     characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// Why: the cause with the largest part of the excess, its largest party, and the hop in which most of the excess is spent.
+/// Why: the causes with the largest parts of the excess, each with its largest party and the hop in which most of it is spent.
 /// `of_what`: " of its response time", where the chain is a loop's and another excess was the subject.
 fn why_late(chain: &Chain, of_what: &str) -> Option<String> {
     let explained = &chain.explained;
@@ -217,21 +229,50 @@ fn why_late(chain: &Chain, of_what: &str) -> Option<String> {
     let Some(top) = known else {
         return where_late(chain, &above);
     };
-    let party = explained.causes.iter().filter(|share| share.cause == top.cause && !share.detail.is_empty());
-    let party = party.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share));
-    let what = match party {
-        // Of one party alone the share is the cause's.
-        Some(of) if of.tail_share > 0.95 * top.tail_share => causes::phrase(top.cause, &explained.named(&of.detail)),
-        Some(of) => {
-            let party = top.cause.party(&explained.named(&of.detail));
-            format!("{} ({} {party})", causes::noun(top.cause), percent(of.tail_share))
-        }
-        None => causes::noun(top.cause).to_owned(),
-    };
-    let hop = most_of_the_tail(chain).map_or(String::new(), |(hop, share)| {
+    let also = explained.by_cause.get(1).filter(|share| {
+        share.cause != Cause::Unknown && share.tail_share >= ALSO_MIN && share.tail_share >= top.tail_share * ALSO_PART
+    });
+    let hops = [Some(top), also].map(|of| of.and_then(|of| mostly_in(chain, of)));
+    let is_placed = hops.iter().any(Option::is_some);
+    let [hop, hop_of_also] = hops.map(|hop| hop.map_or(String::new(), |place| format!(", {place}")));
+    let first = format!("{}{}{hop}", party(explained, top), concentration(explained, top.cause));
+    let second = also
+        .map_or(String::new(), |of| format!("; {} is {}{hop_of_also}", percent(of.tail_share), party(explained, of)));
+    let all = most_of_the_tail(chain).filter(|_| !is_placed);
+    let rest = all.map_or(String::new(), |(hop, share)| {
         format!(" Of the same excess {} is spent {}.", percent(share), place(hop))
     });
-    Some(format!("{} of the {above} is {what}{}.{hop}", percent(top.tail_share), concentration(explained, top.cause)))
+    Some(format!("{} of the {above} is {first}{second}.{rest}", percent(top.tail_share)))
+}
+
+/// The cause, and the party that has most of it.
+fn party(explained: &Explained, of: &CauseShare) -> String {
+    let parties = explained.causes.iter().filter(|share| share.cause == of.cause && !share.detail.is_empty());
+    match parties.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share)) {
+        // Of one party alone the share is the cause's.
+        Some(one) if one.tail_share > 0.95 * of.tail_share => causes::phrase(of.cause, &explained.named(&one.detail)),
+        Some(one) => {
+            let party = of.cause.party(&explained.named(&one.detail));
+            format!("{} ({} {party})", causes::noun(of.cause), percent(one.tail_share))
+        }
+        None => causes::noun(of.cause).to_owned(),
+    }
+}
+
+/// In which hop more than half of a cause's excess is spent: that of all causes may be another.
+fn mostly_in(chain: &Chain, of: &CauseShare) -> Option<String> {
+    let in_hop = |shares: &Vec<CauseShare>| -> f64 {
+        shares.iter().filter(|share| share.cause == of.cause).map(|share| share.tail_share).sum()
+    };
+    // Of one hop it is known where.
+    let hops = chain.hops.iter().zip(&chain.explained.hops).filter(|_| chain.hops.len() > 1);
+    let shares = hops.map(|(hop, shares)| (hop, in_hop(shares)));
+    let (hop, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    match share / of.tail_share {
+        0.95.. => Some(place(hop)),
+        0.5.. => Some(format!("most of it {}", place(hop))),
+        _ => None,
+    }
 }
 
 /// Where a few messages have most of a cause's time: what befell them is no habit of the loop.
@@ -249,8 +290,7 @@ fn concentration(explained: &Explained, cause: Cause) -> String {
 
 /// What the activations of the first loop are spent on, where that is another cause than that of its late starts: what to do is against it.
 fn why_busy(analysis: &Analysis) -> Option<String> {
-    let main = analysis.loops.first()?;
-    let chain = analysis.chains.iter().find(|chain| Some(&chain.name) == main.chain.as_ref() && chain.is_loop)?;
+    let (main, chain) = (analysis.loops.first()?, crate::loops::main_chain(analysis)?);
     let top = chain.explained.by_cause.first().filter(|share| share.cause != Cause::Unknown)?;
     let is_said = main.late_by.first().is_some_and(|late| late.cause == top.cause);
     if is_said { None } else { why_late(chain, " of its response time") }
@@ -318,9 +358,10 @@ fn without_it(chain: &Chain) -> Option<String> {
     let of = prediction.gain_quantile?;
     let figure = prediction.quantiles.iter().find(|figure| figure.quantile == of)?;
     Some(format!(
-        "Without {}, {} is predicted at {} (95 % interval {} to {}) instead of {}.",
+        "Without {}, {}{} is predicted at {} (95 % interval {} to {}) instead of {}.",
         causes::without(against, explained),
         quantile_word(of),
+        if chain.is_loop { " of its response time" } else { "" },
         duration(figure.after_ns),
         duration(figure.interval_ns.0),
         duration(figure.interval_ns.1),
@@ -536,11 +577,36 @@ mod tests {
     }
 
     #[test]
+    fn two_causes_of_like_weight_are_named_each_with_its_place() {
+        let mut analysis = sample::teleop();
+        let explained = &mut analysis.chains[0].explained;
+        explained.by_cause[1].tail_share = 0.4;
+        explained.causes[1].tail_share = 0.4;
+        let mut in_two = vec![explained.causes[1].clone(), explained.causes[1].clone()];
+        (in_two[0].tail_share, in_two[1].tail_share) = (0.3, 0.1);
+        (explained.hops[2], explained.hops[3]) = (vec![in_two[0].clone()], vec![in_two[1].clone()]);
+        let text = headline(&analysis);
+        let why = "is waiting for the GIL (held by python/4243), from sysstate.pre_callback to orch.cb_enter; 40.0 % is waiting for a \
+                   CPU after a wakeup (while python/4243 ran), most of it from orch.cb_enter to";
+        assert!(text.contains(why) && !text.contains("Of the same excess"), "{text}");
+        // Where neither has a place, that of all is told.
+        let explained = &mut analysis.chains[0].explained;
+        explained.hops.iter_mut().for_each(Vec::clear);
+        assert!(headline(&analysis).contains("Of the same excess 52.0 % is spent"), "{}", headline(&analysis));
+    }
+
+    #[test]
     fn what_a_loop_is_busy_with_is_named_where_its_starts_are_late_for_another_reason() {
         let mut analysis = sample::teleop();
         let name = analysis.chains[0].name.clone();
-        analysis.chains[0].is_loop = true;
+        (analysis.chains[0].is_loop, analysis.chains[0].source) = (true, SourceKind::Wakes);
         analysis.loops = vec![taut_analysis::Loop { chain: Some(name), ..Default::default() }];
+        assert!(
+            headline(&analysis)
+                .contains("Without waiting for the GIL, p99 of its response time is predicted at 4.90 ms"),
+            "{}",
+            headline(&analysis)
+        );
         let text = why_busy(&analysis).unwrap();
         assert!(
             text.starts_with(
@@ -596,8 +662,8 @@ mod tests {
         assert_eq!(
             text.replace('\u{202f}', " "),
             "Half of 868 messages took 2.43 ms or less from publish.pre_read to follower.command_applied, one in 100 over \
-             11.0 ms. 61.0 % of the excess above p99 (time beyond typical messages) is waiting for the GIL (held by python/4243). \
-             Of the same excess 52.0 % is spent from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms (95 % interval 4.41 ms to 5.88 ms) instead of 11.0 ms. \
+             11.0 ms. 61.0 % of the excess above p99 (time beyond typical messages) is waiting for the GIL (held by python/4243), \
+             from sysstate.pre_callback to orch.cb_enter. Without waiting for the GIL, p99 is predicted at 4.90 ms (95 % interval 4.41 ms to 5.88 ms) instead of 11.0 ms. \
              2 151 of 3 021 messages were dropped (71.2 %), most for validator_timing_bug after \
              follower.command_pre_hardware_write. Next: give the loop a process of its own. Nothing passed camera.frame for \
              133 ms from 12.400 s on, where its median period would have had 3 messages; 5 are missing in its 4 gaps."

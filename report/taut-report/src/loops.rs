@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_analysis::{Analysis, Cause, CauseShare, Loop, LoopFound, SourceKind, WakingThread, probe_chain};
+use taut_analysis::{Analysis, Cause, CauseShare, Chain, Loop, LoopFound, SourceKind, WakingThread, probe_chain};
 use taut_document::{Block, Cell, Section, Show, Table};
 use taut_recording::Tier;
 
@@ -24,6 +24,12 @@ const CAUSES: usize = 3;
 pub(crate) fn is_unmodified(analysis: &Analysis) -> bool {
     let probe = probe_chain(analysis).map(|chain| &chain.name);
     analysis.chains.iter().all(|chain| chain.source == SourceKind::Wakes || Some(&chain.name) == probe)
+}
+
+/// What the activations of the loop that the headline is about were spent on.
+pub(crate) fn main_chain(analysis: &Analysis) -> Option<&Chain> {
+    let main = analysis.loops.first().filter(|_| is_unmodified(analysis))?;
+    analysis.chains.iter().find(|chain| chain.is_loop && Some(&chain.name) == main.chain.as_ref())
 }
 
 /// The first sentences of a recording without messages of the program's own; `None` where it has such, or no thread waited.
@@ -118,9 +124,10 @@ fn late(of: &Loop) -> Option<String> {
     let cause = by_cause(&of.late_by).into_iter().next().filter(|(_, share, _)| *share >= 0.05);
     let cause = cause.map_or(String::new(), |(cause, share, first)| {
         format!(
-            "; {} of their excess over typical starts is {}",
+            "; {} of their excess over typical starts is {}{}",
             whole_percent(share),
-            phrase(cause, first.map_or("", |share| share.detail.as_str()))
+            phrase(cause, first.map_or("", |share| share.detail.as_str())),
+            of_the_one_before(of, cause)
         )
     });
     let more = if of.late_above.is_some() { "more than " } else { "" };
@@ -129,6 +136,21 @@ fn late(of: &Loop) -> Option<String> {
         true => format!("{share} of its starts come {more}{limit} after the end of its sleep{cause}."),
         false => format!("{share} of its releases start {more}{limit} late{cause}."),
     })
+}
+
+/// Why what an activation waits for makes a start late: the one before had not ended.
+fn of_the_one_before(of: &Loop, cause: Cause) -> &'static str {
+    let is_of_activation = match cause {
+        Cause::Cpu | Cause::Syscall | Cause::PageFault | Cause::Lock | Cause::Gil | Cause::Io | Cause::Disk => true,
+        Cause::Queued | Cause::Executor | Cause::Partner => true,
+        Cause::Wakeup | Cause::Preempted | Cause::Irq | Cause::TimerSlack | Cause::Throttled => false,
+        Cause::Sleep | Cause::Network | Cause::Stopped | Cause::Hypervisor | Cause::Unknown => false,
+    };
+    if is_of_activation && of.overruns.is_some_and(|n| n > 0) {
+        " in the activation before, which had not ended"
+    } else {
+        ""
+    }
 }
 
 fn overruns(of: &Loop) -> Option<String> {
@@ -293,7 +315,7 @@ fn table(loops: &[&Loop], shown: usize) -> Table {
     let end = if loops.iter().any(|of| sleeps(of)) { " (of a loop that sleeps, the end of its sleep)" } else { "" };
     table.caption = format!(
         "Late: from release{end} to start; busy: from release until it waits again; overran: not done at the next release; \
-         skipped: releases without a start, counted from its timer by kernel events"
+         cpu: on a CPU meanwhile; skipped: releases without a start, counted from its timer by kernel events"
     )
     .into();
     table.shown = shown;

@@ -17,6 +17,8 @@ pub struct Threads {
     known: HashMap<i32, Known>,
     /// Whether it belongs to the recorded tree, by tid.
     newcomers: HashMap<i32, bool>,
+    /// Those that ended before they could be asked, by the names in their last events.
+    ended: Vec<Thread>,
     recorded: usize,
     /// How many may be known before those that are gone are looked for.
     most_known: usize,
@@ -40,6 +42,7 @@ impl Threads {
         const SWITCH: u8 = KernelEvent::SchedSwitch as u8;
         const FORK: u8 = KernelEvent::SchedFork as u8;
         const EXEC: u8 = KernelEvent::SchedExec as u8;
+        const EXIT: u8 = KernelEvent::SchedExit as u8;
         for (at, event) in batch.event.iter().enumerate() {
             let (Some(tid), Some(other)) = (batch.tid.get(at).copied(), batch.arg0.get(at)) else { return };
             let other = *other as i32;
@@ -59,6 +62,14 @@ impl Threads {
                     }
                     self.newcomers.insert(tid, self.is_recorded(tid));
                 }
+                EXIT if !self.known.contains_key(&tid) => {
+                    let recorded = self.newcomers.remove(&tid).unwrap_or(false);
+                    let (Some(comm), Some(time_ns)) = (name_in_exit(batch, at), batch.time_ns.get(at)) else {
+                        continue;
+                    };
+                    // Nothing says whose process it was of.
+                    self.ended.push(Thread { time_ns: *time_ns, pid: tid, tid, comm, recorded, ..Thread::default() });
+                }
                 _ => {}
             }
         }
@@ -73,10 +84,10 @@ impl Threads {
         }
     }
 
-    /// Asks newcomers for their names; the entries that are new.
+    /// Asks newcomers for their names; the entries that are new, and those of newcomers that have ended.
     pub fn look_up(&mut self, now_ns: u64) -> Vec<Thread> {
         let some: Vec<(i32, bool)> = self.newcomers.iter().map(|(tid, is)| (*tid, *is)).take(LOOKUPS_MAX).collect();
-        let mut told = Vec::new();
+        let mut told = std::mem::take(&mut self.ended);
         for (tid, recorded) in some {
             pause_if_due();
             self.newcomers.remove(&tid);
@@ -127,6 +138,13 @@ impl Threads {
         }
         Some(thread)
     }
+}
+
+/// The name that an exit has in its arguments.
+fn name_in_exit(batch: &KernelBatch, at: usize) -> Option<String> {
+    let bytes = [batch.arg0.get(at)?.to_le_bytes(), batch.arg1.get(at)?.to_le_bytes()].concat();
+    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
 #[cfg(test)]
@@ -200,6 +218,30 @@ mod tests {
         threads.remember(thread(7 << 24, 1, "gone", true));
         threads.forget_gone();
         assert_eq!(threads.known.keys().collect::<Vec<_>>(), [&us]);
+    }
+
+    #[test]
+    fn one_that_ended_before_it_was_asked_has_the_name_of_its_exit() {
+        let mut threads = Threads::default();
+        threads.remember(thread(10, 1, "robot", true));
+        let name = |text: &[u8; 16], half: usize| i64::from_le_bytes(text[8 * half..][..8].try_into().unwrap());
+        // What is behind the first byte 0 is of an earlier name.
+        let texts: [&[u8; 16]; 3] = [b"opt cgu.07\0rest\0", b"robot\0rest of it", &[0; 16]];
+        let batch = KernelBatch {
+            time_ns: vec![3, 5, 7, 9],
+            event: [KernelEvent::SchedFork, KernelEvent::SchedExit, KernelEvent::SchedExit, KernelEvent::SchedExit]
+                .map(|event| event as u8)
+                .to_vec(),
+            tid: vec![10, 11, 10, 12],
+            arg0: [vec![11], texts.map(|text| name(text, 0)).to_vec()].concat(),
+            arg1: [vec![0], texts.map(|text| name(text, 1)).to_vec()].concat(),
+            ..KernelBatch::default()
+        };
+        threads.notice(&batch);
+        let told = threads.look_up(11);
+        let of = |thread: &Thread| (thread.time_ns, thread.tid, thread.comm.clone(), thread.recorded);
+        assert_eq!(told.iter().map(of).collect::<Vec<_>>(), [(5, 11, "opt cgu.07".to_owned(), true)]);
+        assert!(threads.newcomers.is_empty() && threads.look_up(12).is_empty());
     }
 
     #[test]

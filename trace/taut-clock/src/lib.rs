@@ -4,7 +4,7 @@ mod counter;
 mod mapping;
 
 pub use counter::{Counter, monotonic_ns, realtime_ns};
-pub use mapping::{ClockPair, Mapping};
+pub use mapping::{ClockPair, Mapping, nearest};
 
 /// A moment on CLOCK_MONOTONIC of the recorded host, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -36,6 +36,12 @@ impl ClockPair {
     }
 }
 
+/// The nearest whole number, halves away from zero. `f64::round` is a call of the C library on an x86-64 that need not have SSE4.1, and each
+/// event of a recording is mapped.
+pub fn nearest(value: f64) -> i64 {
+    (value + 0.5_f64.copysign(value)) as i64
+}
+
 /// A piecewise linear map from ticks to CLOCK_MONOTONIC through calibration
 /// pairs, of which it takes two. Between pairs it interpolates; before the first and after the last
 /// it uses the neighbouring slope, which a recorder avoids by taking a pair at
@@ -67,7 +73,7 @@ impl Mapping {
         let (a, b) = (self.pairs[after - 1], self.pairs[after]);
         let slope = (b.monotonic_ns - a.monotonic_ns) as f64 / (b.ticks.0 - a.ticks.0) as f64;
         let offset = ticks.0.wrapping_sub(a.ticks.0) as i64 as f64 * slope;
-        MonotonicNs(a.monotonic_ns.saturating_add_signed(offset.round() as i64))
+        MonotonicNs(a.monotonic_ns.saturating_add_signed(nearest(offset)))
     }
 
     /// A bound on the map's error at the pairs and between them, in nanoseconds:
@@ -92,6 +98,18 @@ mod tests {
 
     fn pair(ticks: u64, monotonic_ns: u64) -> ClockPair {
         ClockPair { ticks: Ticks(ticks), monotonic_ns, realtime_ns: 0, window_ticks: 40 }
+    }
+
+    #[test]
+    fn nearest_rounds_as_the_library_does() {
+        for whole in [0, 1, 2, 999_999_999, 1_700_000_000_000_000_000_i64 >> 12] {
+            for part in [0.0, 0.25, 0.5, 0.75] {
+                for value in [whole as f64 + part, -(whole as f64 + part)] {
+                    assert_eq!(nearest(value), value.round() as i64, "{value}");
+                }
+            }
+        }
+        assert_eq!([nearest(f64::NAN), nearest(f64::INFINITY), nearest(-1e300)], [0, i64::MAX, i64::MIN]);
     }
 
     #[test]

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// Not even an MCAP file.
-    #[error("is not a recording (no MCAP file); name a file written by `taut record`")]
+    #[error("is not a recording (no MCAP file); name a file of `taut record`, or convert it (taut import --help)")]
     NotMcap,
     /// An MCAP file of another tool.
-    #[error("is an MCAP file of profile {profile:?}, not a taut recording; name a file written by `taut record`")]
+    #[error("is an MCAP file of profile {profile:?}, not a taut recording; convert it first (taut import rosbag2)")]
     Foreign {
         /// The profile in its header.
         profile: String,

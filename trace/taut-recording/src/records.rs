@@ -179,7 +179,7 @@ pub enum KernelEvent {
     SchedFork = 5,
     /// arg0 = tid before exec (differs from tid when a thread execs).
     SchedExec = 6,
-    /// tid exits.
+    /// tid exits: arg0 and arg1 = its name, up to a byte 0; both 0 where it is not known.
     SchedExit = 7,
     /// arg0 = system call number, arg1 = first argument (fd or futex address), arg2 = second; of futex the low 32 bits are its operation,
     /// and the high ones the value that it expects, or how many it wakes.

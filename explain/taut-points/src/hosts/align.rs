@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use taut_clock::nearest;
+
 use super::host_clock::Near;
 
 /// One message between two hosts.
@@ -251,8 +253,7 @@ impl Piece {
             let knot = if next == 0 { self.knots.first()? } else { self.knots.last()? };
             // By the rate; its uncertainty widens what is possible.
             let (away, (low, high)) = (a_ns.saturating_sub(knot.at_ns) as f64, self.rates);
-            let moved =
-                |side: Option<i64>| side.map(|at| at.saturating_add((away * (low + high) / 2.0).round() as i64));
+            let moved = |side: Option<i64>| side.map(|at| at.saturating_add(nearest(away * (low + high) / 2.0)));
             let grows = (self.change + (high - low) / 2.0) * away.abs();
             let level = Knot { at_ns: a_ns, low_ns: moved(knot.low_ns), high_ns: moved(knot.high_ns) };
             return Some((level, grows.ceil() as i64));
@@ -261,7 +262,7 @@ impl Piece {
         let share = left / (left + right);
         let between = |from: Option<i64>, to: Option<i64>| {
             let (from, to) = (from?, to?);
-            Some(from.saturating_add((to.saturating_sub(from) as f64 * share).round() as i64))
+            Some(from.saturating_add(nearest(to.saturating_sub(from) as f64 * share)))
         };
         let (low_ns, high_ns) = (between(before.low_ns, after.low_ns), between(before.high_ns, after.high_ns));
         // The offset leaves the straight line between two knots by this much at most.
@@ -277,12 +278,12 @@ impl Piece {
             // Damaged recordings have moments as far away as numbers go.
             let away = b_ns.saturating_sub(shows(knot)) as f64;
             let rate = 1.0 + (self.rates.0 + self.rates.1) / 2.0;
-            return Some(knot.at_ns.saturating_add((away / rate).round() as i64));
+            return Some(knot.at_ns.saturating_add(nearest(away / rate)));
         };
         let (from, to) = (shows(&before), shows(after));
         let share = b_ns.saturating_sub(from) as f64 / to.saturating_sub(from) as f64;
         let span = after.at_ns.saturating_sub(before.at_ns) as f64;
-        Some(before.at_ns.saturating_add((span * share).round() as i64))
+        Some(before.at_ns.saturating_add(nearest(span * share)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! System calls around stamps: whether a thread sends right after it stamped a point, or had received right before. A message leaves a
 //! host at a point of the former kind and reaches one at the latter, whatever the clocks show. And calls on sockets, of all threads.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 
 use foldhash::{HashMap, HashSet};
 use taut_recording::{Architecture, KernelBatch, KernelEvent};
@@ -16,13 +16,13 @@ pub(super) struct Calls {
     /// Threads that stamped by now; of others all calls but those on sockets are not kept.
     stamping: HashSet<i32>,
     by_thread: HashMap<i32, Vec<Call>>,
-    /// Begins and ends of those that may be on a socket, of all threads; in the order of the batches, each of which is of one CPU.
-    on_sockets: Vec<End>,
+    /// By thread, begins and ends of those that may be on a socket; in the order of the batches, each of which is of one CPU.
+    on_sockets: BTreeMap<i32, Vec<End>>,
 }
 
 /// The begin of a call, or its end.
+#[derive(Clone)]
 struct End {
-    tid: i32,
     number: u16,
     is_enter: bool,
     time_ns: u64,
@@ -67,7 +67,8 @@ impl Calls {
             };
             let (time_ns, number) = (batch.time_ns[at], batch.arg0[at]);
             if let Some(number) = on_socket(number) {
-                self.on_sockets.push(End { tid, number, is_enter, time_ns, value: batch.arg1[at] });
+                let of_thread = self.on_sockets.entry(tid).or_default();
+                of_thread.push(End { number, is_enter, time_ns, value: batch.arg1[at] });
             }
             if !self.stamping.contains(&tid) {
                 continue;
@@ -82,13 +83,11 @@ impl Calls {
     /// All that ended.
     pub fn on_sockets(&self, architecture: Option<Architecture>) -> Vec<SocketCall> {
         let numbers = CallNumbers::of(architecture);
-        let mut ends: Vec<&End> = self.on_sockets.iter().collect();
-        ends.sort_by_key(|end| (end.tid, end.time_ns));
-        let call = |two: &[&End]| {
-            let [enter, exit] = *two else { return None };
-            let is_one = (enter.tid, enter.number) == (exit.tid, exit.number) && enter.is_enter && !exit.is_enter;
+        let call = |tid: i32, two: &[End]| {
+            let [enter, exit] = two else { return None };
+            let is_one = enter.number == exit.number && enter.is_enter && !exit.is_enter;
             is_one.then(|| SocketCall {
-                tid: enter.tid,
+                tid,
                 id: numbers.id(enter.number.into()),
                 descriptor: enter.value as u64,
                 start_ns: enter.time_ns,
@@ -96,7 +95,16 @@ impl Calls {
                 result: exit.value,
             })
         };
-        ends.windows(2).filter_map(call).collect()
+        let mut calls = Vec::new();
+        for (tid, ends) in &self.on_sockets {
+            let mut ends = Cow::Borrowed(ends.as_slice());
+            // Out of order are those of a thread that moved to another CPU.
+            if !ends.is_sorted_by_key(|end| end.time_ns) {
+                ends.to_mut().sort_by_key(|end| end.time_ns);
+            }
+            calls.extend(ends.windows(2).filter_map(|two| call(*tid, two)));
+        }
+        calls
     }
 
     /// By point. `stamps`: thread, point, and raw time of each.

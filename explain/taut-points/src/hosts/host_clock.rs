@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, collections::BTreeMap};
 
-use taut_clock::{ClockPair, Counter, Mapping, Ticks};
+use taut_clock::{ClockPair, Counter, Mapping, Ticks, nearest};
 
 /// A daemon that slews CLOCK_MONOTONIC does not change it by much in so long before the first calibration.
 const NEAR_NS: i64 = 5_000_000_000;
@@ -110,7 +110,7 @@ fn ns_per_tick(pairs: &[ClockPair]) -> Option<f64> {
 
 impl Raw {
     fn of(&self, ticks: u64) -> i64 {
-        self.first.1 + (ticks.wrapping_sub(self.first.0) as i64 as f64 * self.ns_per_tick).round() as i64
+        self.first.1 + nearest(ticks.wrapping_sub(self.first.0) as i64 as f64 * self.ns_per_tick)
     }
 }
 
@@ -121,7 +121,7 @@ fn between(pairs: &[(i64, i64)], near: &Near, x: i64, way: impl Fn((i64, i64)) -
     }
     let next = near.partition_point(pairs.len(), |at| way(pairs[at]).0 <= x).clamp(1, pairs.len() - 1);
     let ((x0, y0), (x1, y1)) = (way(pairs[next - 1]), way(pairs[next]));
-    y0 + ((x - x0) as f64 * ((y1 - y0) as f64 / (x1 - x0) as f64)).round() as i64
+    y0 + nearest((x - x0) as f64 * ((y1 - y0) as f64 / (x1 - x0) as f64))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod signals;
 mod tables;
 mod tail;
 
-use taut_analysis::{Analysis, Chain};
+use taut_analysis::{Analysis, Chain, Selected};
 use taut_document::{Block, Document, Finding, Front, Section, Show, Text, Tone};
 
 use crate::{
@@ -109,7 +109,8 @@ fn document(named: Named<'_>, view: View<'_>) -> Document {
     sections.extend(tables::telemetry(named).map(|section| section.shown(view.in_report())));
     sections.extend(profile(named).map(|section| section.shown(view.in_report())));
     sections.push(Section::new(1, "How this was measured", vec![facts::table(analysis).into()]).shown(Show::Kept));
-    let next = loops::next_step(analysis).map(|next| format!("To know more: {next}"));
+    let next = [single(named, view), loops::next_step(analysis)].into_iter().flatten();
+    let next = next.map(|next| format!("To know more: {next}"));
     Document {
         title: named.name.to_owned(),
         measured: measured(analysis).into(),
@@ -118,6 +119,16 @@ fn document(named: Named<'_>, view: View<'_>) -> Document {
         notes: analysis.notes.iter().cloned().chain(next).map(Text::from).collect(),
         reproduce: facts::reproduce(named),
     }
+}
+
+/// How single late messages are seen, or single activations of the loop that the headline is about.
+fn single(named: Named<'_>, view: View<'_>) -> Option<String> {
+    let analysis = named.analysis;
+    let chain = loops::main_chain(analysis).or_else(|| analysis.chains.iter().find(|chain| !chain.is_loop))?;
+    let of_report = matches!(view, View::Report) && !matches!(chain.explained.selected, Selected::Nothing);
+    let file = words::shell(&[named.name.to_owned()]);
+    let what = if chain.is_loop { "activations" } else { "messages" };
+    of_report.then(|| format!("taut explain {file} --worst 5 shows the slowest {what} one by one"))
 }
 
 /// A section of a report in this view.
@@ -151,12 +162,17 @@ fn damage(analysis: &Analysis) -> Vec<Section> {
     sections
 }
 
-/// Those with details; a page has the others closed until opened. What a loop's activations were spent on only a page has.
+/// Those with details; a page has the others closed until opened. What a loop's activations were spent on only a page has, and of the
+/// loop that a headline is about an explanation.
 fn chains(analysis: &Analysis, view: View<'_>, overview: Option<&Overview<'_>>) -> Vec<Section> {
-    let detailed: Vec<&Chain> = match overview {
+    let mut detailed: Vec<&Chain> = match overview {
         Some(overview) => overview.detailed_chains(analysis),
         None => analysis.chains.iter().filter(|chain| view.is_asked() || !chain.is_loop).collect(),
     };
+    let main = loops::main_chain(analysis).filter(|_| matches!(view, View::Explanation(_)));
+    if let Some(main) = main.filter(|main| !detailed.iter().any(|of| std::ptr::eq(*of, *main))) {
+        detailed.insert(0, main);
+    }
     let is_other = |chain: &&Chain| !detailed.iter().any(|of| std::ptr::eq(*of, *chain));
     let rest = if overview.is_some() { Show::PageFolded } else { Show::Page };
     let of_page = |(at, section): (usize, Section)| {

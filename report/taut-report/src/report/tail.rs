@@ -146,8 +146,8 @@ fn by_cause(explained: &Explained) -> Table {
     table.columns[1].bar = true;
     let late = explained.tail_messages.max(1);
     let typical = format!(
-        "Times are averages over the {}. The excess of a message is its time beyond that of typical ones: the middle fifth of \
-         all by duration",
+        "Times are averages over the {}. The excess of a message is by how much longer each cause took than in typical ones: the \
+         middle fifth of all by duration",
         words::quantity(late, "late message")
     );
     table.caption = match explained.selected {
@@ -483,7 +483,7 @@ fn recommendations(chain: &Chain, view: View<'_>) -> Vec<Section> {
             let interval = found.interval_of_gain().map_or(String::new(), |(low, high)| {
                 format!(", 95 % interval {} to {}", words::change(low), words::change(high))
             });
-            format!(" ({named}{} predicted{interval})", words::change(of.gain))
+            format!(" ({named}{} predicted with none of it{interval})", words::change(of.gain))
         });
         Finding {
             label: format!("{}.", at + 1),

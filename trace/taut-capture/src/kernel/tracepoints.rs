@@ -33,6 +33,8 @@ enum Argument {
     CallParameter(usize),
     /// Element of the array of the raw system call event.
     Element(&'static str, usize),
+    /// Eight bytes of a text of fixed length, by place; 0 where the kernel has it in another way.
+    Text(&'static str, usize),
     /// Second parameter of a system call; of futex the low half is that one, its operation, and the high half the third,
     /// the value that it expects or the number of threads that it wakes.
     Second,
@@ -73,7 +75,7 @@ const SCHEDULING: &[(&str, KernelEvent, [Argument; 3])] = &[
     ("sched_migrate_task", SchedMigrate, [Field("pid"), Field("orig_cpu"), Field("dest_cpu")]),
     ("sched_process_fork", SchedFork, [Field("child_pid"), None, None]),
     ("sched_process_exec", SchedExec, [Field("old_pid"), None, None]),
-    ("sched_process_exit", SchedExit, [None, None, None]),
+    ("sched_process_exit", SchedExit, [Text("comm", 0), Text("comm", 1), None]),
 ];
 
 const INTERRUPTS: &[(&str, KernelEvent, [Argument; 3])] = &[
@@ -320,6 +322,10 @@ impl Argument {
                 Option::None => BoundArgument::Constant(0),
             },
             Element(name, index) => BoundArgument::Field(field(name)?.element(index)?),
+            Text(name, index) => match field(name).and_then(|text| text.element(index)) {
+                Some(part) => BoundArgument::Field(part),
+                Option::None => BoundArgument::Constant(0),
+            },
             Second => match (field("args"), format.system_call_argument(1), format.system_call_argument(2)) {
                 (Some(args), ..) => BoundArgument::Second(field("id")?, args.element(1)?, args.element(2)?),
                 (_, Some(second), Some(third)) => {
