@@ -125,6 +125,28 @@ def test_an_arm_that_the_machine_held_up_is_no_failure_of_the_robot() -> None:
     assert abs(trial["excess_ms"]) < 200 and trial["real_time_factor"] < 0.9
 
 
+def test_nor_is_it_on_ros2() -> None:
+    needs_ros2()
+    from workloads.reach import processes
+    from workloads.reach.options import Options
+
+    options = Options(bus="ros2", domain=DOMAIN, stall_limit=0.2, priority=AHEAD[-1] if AHEAD else "normal")
+    with processes.system(options, threading.Event()):
+        client = processes.start("client", options, "--trials", "1")
+        (arm,) = named("arm", children(os.getpid()))
+        # Some of these are before the trial's reset, and so not in it.
+        while client.poll() is None:
+            os.kill(arm, signal.SIGSTOP)
+            time.sleep(0.3)
+            os.kill(arm, signal.SIGCONT)
+            time.sleep(0.3)
+        out, _ = client.communicate(timeout=600)
+    assert client.returncode == 4
+    trial = json.loads(out)
+    assert trial["simulator_slip_max_ms"] > 250
+    assert (trial["status"], trial["valid"]) == ("invalid", False) and "stalled" not in trial["reason"]
+
+
 def test_a_controller_that_was_held_up_has_failed_by_itself() -> None:
     code, trial = in_time(lambda: with_one_held("controller"), lambda result: not result[1]["valid"])
     assert (code, trial["status"], trial["valid"]) == (1, "execution_failed", True)
