@@ -11,9 +11,9 @@ use crate::{
     PERIOD_NS,
     clock::Clock,
     dynamics::Model,
-    follow::{Cycle, Ended, Follow},
+    follow::{Cycle, Follow},
     link::Link,
-    packets::{Command, JointState, Order, Progress, Reset, State},
+    packets::{Command, Ended, JointState, Order, Progress, Reset, State},
     trajectory::{JOINTS, Joints, Reference},
 };
 

@@ -4,7 +4,7 @@ use taut_stamp::monotonic_ns;
 
 use crate::{
     PERIOD_NS,
-    packets::State,
+    packets::{Ended, Execution, State},
     trajectory::{Joints, Reference, Trajectory},
 };
 
@@ -12,8 +12,6 @@ const PATH_TOLERANCE_RAD: f64 = 0.1;
 const GOAL_TOLERANCE_RAD: f64 = 0.01;
 /// After the last point the arm may take so long to come within the tolerance.
 const GOAL_SETTLE_S: f64 = 0.5;
-/// The longest reason.
-pub const REASON_BYTES: usize = 32;
 
 /// When a cycle began, on the simulated clock, and so by the controller's own fault alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,39 +32,6 @@ impl Cycle {
     fn lateness_ns(&self) -> u64 {
         self.began_ns - self.due_ns
     }
-}
-
-/// The controller's own measurements, in ns. The first two are CLOCK_MONOTONIC.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Execution {
-    pub first_command_ns: u64,
-    pub last_command_ns: u64,
-    /// Intended ones.
-    pub cycles: u64,
-    /// Of them, those that no command was computed for.
-    pub missed: u64,
-    /// Of them, those that ended after the next was due, the missed ones included.
-    pub late: u64,
-    pub lateness_p50_ns: u64,
-    pub lateness_p99_ns: u64,
-    pub lateness_max_ns: u64,
-    /// Of the arm's physics, each period.
-    pub step_p50_ns: u64,
-    pub step_p99_ns: u64,
-    /// From the first to the last command, how long the machine held the arm up.
-    pub slipped_ns: u64,
-    pub simulated_s: f64,
-    pub wall_s: f64,
-    pub tracking_rms_rad: f64,
-    pub tracking_max_rad: f64,
-}
-
-/// How a trajectory ended: at its goal without a reason, else why not.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ended {
-    pub goal: [u8; 16],
-    pub reason: &'static str,
-    pub execution: Execution,
 }
 
 pub struct Follow {

@@ -14,13 +14,13 @@
 
 use taut_simulated_clock::Slips;
 
-use crate::{
-    follow::{Ended, REASON_BYTES},
-    trajectory::{JOINTS, Joints, MOST_POINTS, Point, Trajectory},
-};
+use crate::trajectory::{JOINTS, Joints, MOST_POINTS, Point, Trajectory};
 
 /// No packet is longer: that of the longest trajectory.
 pub const MOST_BYTES: usize = 8 * (4 + MOST_POINTS * (1 + 2 * JOINTS));
+
+/// The longest reason.
+const REASON_BYTES: usize = 32;
 
 pub trait Packet {
     const TAG: &'static [u8; 8];
@@ -96,6 +96,39 @@ pub struct Progress {
     pub goal: [u8; 16],
     pub elapsed_s: f64,
     pub error_rad: f64,
+}
+
+/// The controller's own measurements, in ns. The first two are CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Execution {
+    pub first_command_ns: u64,
+    pub last_command_ns: u64,
+    /// Intended ones.
+    pub cycles: u64,
+    /// Of them, those that no command was computed for.
+    pub missed: u64,
+    /// Of them, those that ended after the next was due, the missed ones included.
+    pub late: u64,
+    pub lateness_p50_ns: u64,
+    pub lateness_p99_ns: u64,
+    pub lateness_max_ns: u64,
+    /// Of the arm's physics, each period.
+    pub step_p50_ns: u64,
+    pub step_p99_ns: u64,
+    /// From the first to the last command, how long the machine held the arm up.
+    pub slipped_ns: u64,
+    pub simulated_s: f64,
+    pub wall_s: f64,
+    pub tracking_rms_rad: f64,
+    pub tracking_max_rad: f64,
+}
+
+/// How a trajectory ended: at its goal without a reason, else why not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ended {
+    pub goal: [u8; 16],
+    pub reason: &'static str,
+    pub execution: Execution,
 }
 
 impl Packet for State {
