@@ -137,7 +137,7 @@ impl Controller {
         let (mut reference, mut recovers) = (Reference::rest(self.hold), true);
         if let Some(follow) = &mut self.follow {
             recovers = follow.is_new();
-            reference = follow.begin(cycle);
+            reference = follow.begin(cycle, state);
             self.reason = follow.judge(cycle, &reference.position, state, self.stall_limit_ns);
         }
         self.torques = self.model.torques(&state.positions, &state.speeds, &reference);
@@ -176,17 +176,24 @@ mod tests {
         arm: Arm,
         controller: Controller,
         due_ns: u64,
+        time_ns: u64,
     }
 
     impl Both {
         fn new() -> Option<Both> {
             let library = library()?;
             let controller = Controller::new(Model::new(&library).unwrap(), STALL_NS);
-            Some(Both { arm: Arm::new(Body::new(&library).unwrap(), 20), controller, due_ns: 1_000_000_000 })
+            Some(Both {
+                arm: Arm::new(Body::new(&library).unwrap(), 20),
+                controller,
+                due_ns: 1_000_000_000,
+                time_ns: 999_500_000,
+            })
         }
 
         fn state(&self) -> State {
             State {
+                time_ns: self.time_ns,
                 resets: self.arm.resets(),
                 is_stopped: self.arm.is_stopped(),
                 touches: self.arm.body.touches(),
@@ -199,6 +206,7 @@ mod tests {
         /// A cycle after so many that never ran.
         fn cycle(&mut self, missed: u64) -> Option<Ended> {
             (0..missed).for_each(|_| self.arm.period(None));
+            self.time_ns += missed * PERIOD_NS;
             let cycle = Cycle::begun(self.due_ns, self.due_ns + missed * PERIOD_NS + 1000);
             assert_eq!(cycle.missed, missed);
             let state = self.state();
@@ -207,7 +215,7 @@ mod tests {
                 Act::Reset(reset) => _ = self.arm.reset(reset),
             }
             let ended = self.controller.done(&cycle, cycle.began_ns, &state);
-            self.due_ns = cycle.due_ns + PERIOD_NS;
+            (self.due_ns, self.time_ns) = (cycle.due_ns + PERIOD_NS, self.time_ns + PERIOD_NS);
             ended
         }
 
@@ -259,6 +267,21 @@ mod tests {
         // A missed cycle is late by all the periods until the one that ran.
         assert_eq!(execution.lateness_max_ns, 4 * PERIOD_NS + 1000);
         assert_eq!(execution.lateness_p50_ns, 1000);
+    }
+
+    #[test]
+    fn a_late_cycle_has_the_reference_of_its_state() {
+        let Some(mut both) = Both::new() else { return };
+        both.cycle(0);
+        both.controller.follow = Some(Follow::new(GOAL, both.swing()));
+        (0..250).for_each(|_| assert_eq!(both.cycle(0), None));
+        // So late that the arm's next period has begun, and no cycle was missed.
+        both.arm.period(None);
+        both.time_ns += PERIOD_NS;
+        both.cycle(0);
+        let error_rad = both.controller.follow.as_ref().unwrap().error_rad;
+        // In a period it moves 1.2 mrad here.
+        assert!(error_rad < 1e-3, "{error_rad}");
     }
 
     #[test]

@@ -37,8 +37,9 @@ impl Cycle {
 pub struct Follow {
     pub goal: [u8; 16],
     pub trajectory: Trajectory,
-    /// The first cycle's, of the simulated clock.
+    /// When the first cycle was due and the moment of its state, on the simulated clock.
     began_ns: Option<u64>,
+    from_ns: u64,
     /// The arm's brakes were seen to be off.
     is_taken_up: bool,
     /// Of each intended cycle, and of each period of the arm.
@@ -65,6 +66,7 @@ impl Follow {
             goal,
             trajectory,
             began_ns: None,
+            from_ns: 0,
             is_taken_up: false,
             lateness_ns: Vec::with_capacity(cycles),
             steps_ns: Vec::with_capacity(cycles),
@@ -86,15 +88,15 @@ impl Follow {
         self.began_ns.is_none()
     }
 
-    /// The reference for this cycle.
-    pub fn begin(&mut self, cycle: &Cycle) -> Reference {
+    /// The reference for this cycle: for the moment of its state, which a late cycle has from a later period.
+    pub fn begin(&mut self, cycle: &Cycle, state: &State) -> Reference {
         let real_ns = monotonic_ns();
-        let began_ns = *self.began_ns.get_or_insert_with(|| {
+        if self.is_new() {
+            (self.began_ns, self.from_ns) = (Some(cycle.due_ns), state.time_ns);
             self.first_command_ns = real_ns - cycle.lateness_ns();
-            cycle.due_ns
-        });
+        }
         (self.last_command_ns, self.last_ns) = (real_ns, cycle.began_ns);
-        self.elapsed_s = (cycle.due_ns - began_ns) as f64 / 1e9;
+        self.elapsed_s = state.time_ns.saturating_sub(self.from_ns) as f64 / 1e9;
         self.trajectory.at(self.elapsed_s)
     }
 

@@ -182,12 +182,14 @@ static int update(controller_t *c, int64_t first_due_ns) {
     if (is_first) {
       /* What was missed before the first cycle was not this trajectory's. */
       follow->began_ns = due_ns;
+      follow->from_ns = (int64_t)c->arm.state.time_ns;
       follow->first_command_ns = real_ns - lateness_ns;
       missed = 0;
     }
     follow_note_lateness(follow, lateness_ns, missed);
     follow->missed += (uint32_t)missed;
-    elapsed_s = (double)(due_ns - follow->began_ns) / 1e9;
+    /* For the moment of the state, which a late cycle has from a later period. */
+    elapsed_s = (double)((int64_t)c->arm.state.time_ns - follow->from_ns) / 1e9;
     follow_at(follow, elapsed_s, position, speed, acceleration);
     compute(c, position, speed, acceleration);
     link_command(&c->arm, is_first, c->torques);
