@@ -49,6 +49,7 @@ pub fn run(clock: &Clock, mujoco: &Path, stall_limit_ns: u64) -> Result<()> {
             receive(&mut arm, &mut state)?;
         }
         if clock.is_over() {
+            taut_stamp::outcome(due_ns, "stopped");
             return Ok(());
         }
         let cycle = Cycle::begun(due_ns, clock.now_ns());
