@@ -122,29 +122,7 @@ def test_an_arm_that_the_machine_held_up_is_no_failure_of_the_robot() -> None:
     assert (code, trial["status"], trial["valid"]) == (4, "invalid", False)
     assert "stalled" not in trial["reason"]
     # Without the slip it is the motion that was planned.
-    assert abs(trial["excess_ms"]) < 200 and trial["real_time_factor"] < 0.9
-
-
-def test_nor_is_it_on_ros2() -> None:
-    needs_ros2()
-    from workloads.reach import processes
-    from workloads.reach.options import Options
-
-    options = Options(bus="ros2", domain=DOMAIN, stall_limit=0.2, priority=AHEAD[-1] if AHEAD else "normal")
-    with processes.system(options, threading.Event()):
-        client = processes.start("client", options, "--trials", "1")
-        (arm,) = named("arm", children(os.getpid()))
-        # Some of these are before the trial's reset, and so not in it.
-        while client.poll() is None:
-            os.kill(arm, signal.SIGSTOP)
-            time.sleep(0.3)
-            os.kill(arm, signal.SIGCONT)
-            time.sleep(0.3)
-        out, _ = client.communicate(timeout=600)
-    assert client.returncode == 4
-    trial = json.loads(out)
-    assert trial["simulator_slip_max_ms"] > 250
-    assert (trial["status"], trial["valid"]) == ("invalid", False) and "stalled" not in trial["reason"]
+    assert abs(trial["excess_ms"]) < 200 and trial["real_time_factor"] < 0.97
 
 
 def test_a_controller_that_was_held_up_has_failed_by_itself() -> None:
@@ -152,6 +130,38 @@ def test_a_controller_that_was_held_up_has_failed_by_itself() -> None:
     assert (code, trial["status"], trial["valid"]) == (1, "execution_failed", True)
     assert trial["reason"] == "execution_failed: control stalled"
     assert trial["control_missed"] >= 125 and trial["control_lateness_max_us"] > 250_000
+
+
+def on_ros2_held(program: str) -> tuple[int, dict[str, Any]]:
+    """A trial on ROS 2, in which this program does not run for 300 ms again and again; some of it before the trial's reset."""
+    from workloads.reach import processes
+    from workloads.reach.options import Options
+
+    options = Options(bus="ros2", domain=DOMAIN, stall_limit=0.2, priority=AHEAD[-1] if AHEAD else "normal")
+    with processes.system(options, threading.Event()):
+        client = processes.start("client", options, "--trials", "1")
+        nodes = children(os.getpid())
+        (pid,) = [
+            pid for pid in [*nodes, *(below for node in nodes for below in children(node))] if comm(pid) == program
+        ]
+        while client.poll() is None:
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.3)
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.4)
+        out, _ = client.communicate(timeout=600)
+    return client.returncode, json.loads(out)
+
+
+def test_on_ros2_too_each_is_held_up_by_itself() -> None:
+    needs_ros2()
+    code, trial = on_ros2_held("arm")
+    assert (code, trial["status"], trial["valid"]) == (4, "invalid", False)
+    assert trial["simulator_slip_max_ms"] > 250 and "stalled" not in trial["reason"]
+    # The controller is a thread of the node.
+    code, trial = in_time(lambda: on_ros2_held("simulator"), lambda result: not result[1]["valid"])
+    assert (code, trial["status"]) == (1, "execution_failed")
+    assert trial["reason"] == "execution_failed: control stalled" and trial["control_lateness_max_us"] > 250_000
 
 
 def test_the_run_ends_with_its_controller() -> None:
