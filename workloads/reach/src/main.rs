@@ -109,7 +109,7 @@ fn run(part: &Part) -> Result<()> {
         Part::Controller { common, stall_limit, fifo: is_fifo } => {
             rustix::thread::set_name(c"controller")?;
             if *is_fifo {
-                fifo(CONTROLLER).context("--priority fifo needs root, CAP_SYS_NICE or an rtprio limit")?;
+                fifo(CONTROLLER).context("--priority fifo")?;
             }
             controller::run(&clock, &common.mujoco, *stall_limit)
         }
