@@ -121,6 +121,23 @@ class ResetReply(IdlStruct, typename="reach_msgs::srv::dds_::Reset_Response_"):
 
 
 @dataclass
+class HeldUpRequest(IdlStruct, typename="reach_msgs::srv::dds_::HeldUp_Request_"):
+    client: uint64
+    count: int64
+
+
+@dataclass
+class HeldUpReply(IdlStruct, typename="reach_msgs::srv::dds_::HeldUp_Response_"):
+    """How the machine held the simulated arm up since its last reset."""
+
+    client: uint64
+    count: int64
+    slips: uint64
+    total_ns: int64
+    longest_ns: int64
+
+
+@dataclass
 class ReachRequest(IdlStruct, typename="reach_msgs::action::dds_::Reach_SendGoal_Request_"):
     """The tool shall be there, in m from the base, hand down."""
 
@@ -156,8 +173,9 @@ class Execution(IdlStruct, typename="reach_msgs::msg::dds_::Execution_"):
     lateness_p50_ns: int64 = 0
     lateness_p99_ns: int64 = 0
     lateness_max_ns: int64 = 0
-    step_p50_ns: int64 = 0  # of a control cycle with its physics
+    step_p50_ns: int64 = 0  # of the arm's physics, each period
     step_p99_ns: int64 = 0
+    slipped_ns: int64 = 0  # from the first to the last command, how long the machine held the arm up
     simulated_s: float64 = 0.0
     wall_s: float64 = 0.0
     tracking_rms_rad: float64 = 0.0

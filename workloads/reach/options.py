@@ -74,9 +74,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="of topics",
     )
     option("depth", None, type=_depth, metavar="N|all", help="of topics' queues (10; tf 100)")
-    option(
-        "priority", "normal", type=_one_of("normal", "fifo"), metavar="normal|fifo", help="of the simulator's threads"
-    )
+    option("priority", "normal", type=_one_of("normal", "fifo"), metavar="normal|fifo", help="of the controller")
     option("listen", "0", type=_count, metavar="N", help="the planner takes rt/flood_topic_1 to _N (0)")
     option("throttle", "none", type=_one_of("none", "adaptive"), metavar="none|adaptive", help="how it takes them")
     option("seed", "1", type=int, metavar="N", help="of the planner's random numbers (1)")
@@ -85,7 +83,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "20ms",
         type=times.within(60),
         metavar="TIME",
-        help="the controller gives up when that late (20ms)",
+        help="the controller gives up when that late, the arm after as many missing commands as it has ms (20ms)",
     )
 
 

@@ -6,6 +6,9 @@ import numpy as np
 
 from .arm import Vector
 
+MOST_POINTS = 1000
+"""That the controller takes."""
+
 
 @dataclass(frozen=True)
 class Trajectory:

@@ -15,6 +15,9 @@ ACCEPTANCE_S, FEEDBACK_S, TRIAL_S = 1.0, 1.0, 12.0
 """The planner must accept within, be heard of at least so often once it has planned, and be done within."""
 PLANNING_S = 6.0
 GOAL_TOLERANCE_M = 0.01
+MOST_SLIP, LONGEST_SLIP_NS = 0.10, 100_000_000
+"""A trial is no evidence where the machine held the simulated arm up for more than this share of it, or for that long at once: the nodes'
+deadlines are on real time, and the shortest is 200 ms."""
 
 
 class Heard:
@@ -77,7 +80,7 @@ class Heard:
 
     def _executed(self) -> dict[str, Any]:
         e, result = self.result.execution, self.result
-        moved_ms = (e.last_command_ns - e.first_command_ns) / 1e6
+        moved_ms = (e.last_command_ns - e.first_command_ns - e.slipped_ns) / 1e6
         return {
             "start_ms": (e.first_command_ns - result.planned_ns) / 1e6,
             "excess_ms": moved_ms - result.planned_s * 1e3,
@@ -97,8 +100,10 @@ class Heard:
         }
 
 
-def at_goal(figures: dict[str, Any], tool_m: np.ndarray) -> dict[str, Any]:
-    """Of a success: it is one if the tool is at the goal."""
+def at_goal(figures: dict[str, Any], tool_m: np.ndarray | None) -> dict[str, Any]:
+    """Of a success: it is one if the tool is at the goal, as a joint state said that came after it."""
+    if tool_m is None:
+        return with_status(figures | {"success": False, "reason": "timeout: no joint state after the result"})
     error_m = float(np.linalg.norm(tool_m - np.array(GOAL_M)))
     figures |= {"goal_error_mm": error_m * 1e3, "success": error_m < GOAL_TOLERANCE_M}
     if not figures["success"]:
@@ -106,8 +111,32 @@ def at_goal(figures: dict[str, Any], tool_m: np.ndarray) -> dict[str, Any]:
     return with_status(figures)
 
 
+def held_up(figures: dict[str, Any], slips: int, total_ns: int, longest_ns: int, since_s: float) -> dict[str, Any]:
+    """With how the machine held the simulated arm up in this time, whatever came of it. For labs: metrics with a gate."""
+    share = min(1.0, total_ns / 1e9 / since_s)
+    figures |= {
+        "simulator_slips": slips,
+        "simulator_slipped_ms": total_ns / 1e6,
+        "simulator_slip_max_ms": longest_ns / 1e6,
+        "real_time": 1.0 - share,
+    }
+    figures["valid"] = share <= MOST_SLIP and longest_ns <= LONGEST_SLIP_NS
+    if not figures["valid"]:
+        besides = "" if figures["success"] else f" (besides: {figures['reason']})"
+        figures["reason"] = f"invalid: the machine held the simulated arm up for {total_ns / 1e6:.0f} ms{besides}"
+        figures["success"] = False
+    return with_status(figures)
+
+
 def with_status(figures: dict[str, Any]) -> dict[str, Any]:
     return figures | {"status": "success" if figures["success"] else str(figures["reason"]).split(":")[0]}
+
+
+def exit_code(trials: list[dict[str, Any]]) -> int:
+    """0: all succeeded; 1: one did not; 4: none failed, but one is no evidence."""
+    if any(not trial["success"] and trial["valid"] for trial in trials):
+        return 1
+    return 4 if any(not trial["valid"] for trial in trials) else 0
 
 
 def rounded(figures: dict[str, Any]) -> dict[str, Any]:

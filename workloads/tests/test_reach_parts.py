@@ -1,4 +1,8 @@
-"""The arm, the planner and the controller of the reach workload, without processes."""
+"""The arm, the planner and the links of the reach workload, without processes."""
+
+import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,12 +13,13 @@ for package in ("mujoco", "ompl", "ruckig", "cyclonedds", "taut"):
 from workloads.reach import __main__ as command  # noqa: E402
 from workloads.reach import messages as m  # noqa: E402
 from workloads.reach.arm import MAX_ACCELERATION_RAD_S2, MAX_SPEED_RAD_S, Arm  # noqa: E402
-from workloads.reach.control import PERIOD_NS, Controller, Follow  # noqa: E402
+from workloads.reach.controller import ENDED, EXECUTION, JOINT_STATE, PROGRESS, Ended, Progress, State, parsed  # noqa: E402
 from workloads.reach.planner import travelling  # noqa: E402
 from workloads.reach.planning import SCALING, Planner, PlanningFailed  # noqa: E402
+from workloads.reach.robot import Slips  # noqa: E402
 from workloads.reach.throttle import LONGEST_S, SHORTEST_S, Throttle  # noqa: E402
 from workloads.reach.trajectory import Trajectory  # noqa: E402
-from workloads.reach.trial import GOAL_M  # noqa: E402
+from workloads.reach.trial import GOAL_M, exit_code, held_up  # noqa: E402
 
 # Modified Denavit-Hartenberg parameters of the Panda: a in m, d in m, alpha in rad; then the flange and the hand's tool point.
 DH = [
@@ -90,45 +95,55 @@ def test_where_nothing_can_be_planned_it_says_so() -> None:
         planner.plan(np.array([0.0, 1.7, 0.0, -0.1, 0.0, 1.5, 0.0]), np.array(GOAL_M))
 
 
-def follow(controller: Controller, plan: Trajectory, missed_at: dict[int, int]) -> tuple[str | None, Follow]:
-    """Runs cycles, each in time but those that `missed_at` says, until the trajectory ends."""
-    task = Follow(plan, [0] * 16)
-    controller.start(task)
-    due_ns = 10**9
-    for cycle in range(5000):
-        missed = missed_at.get(cycle, 0)
-        due_ns += missed * PERIOD_NS
-        ended = controller.cycle(due_ns, due_ns + 1000, missed)
-        if ended is not None:
-            return ended, task
-        due_ns += PERIOD_NS
-    return None, task
+def test_a_trajectory_is_sampled_as_the_controller_samples_it() -> None:
+    """src/trajectory.rs is held to the same file, which `Trajectory.at` made."""
+    told = json.loads(Path(__file__).with_name("trajectory.json").read_text())
+    columns = (np.array([point[name] for point in told["points"]]) for name in ("time_s", "position", "speed"))
+    trajectory = Trajectory(*columns)
+    for sample in told["samples"]:
+        expected = [sample[name] for name in ("position", "speed", "acceleration")]
+        assert np.allclose(trajectory.at(sample["time_s"]), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_the_arm_follows_and_arrives(plan: Trajectory) -> None:
-    controller = Controller(stall_limit_ns=20_000_000)
-    ended, task = follow(controller, plan, {})
-    assert ended == ""
-    execution = task.execution(task.last_command_ns)
-    moved_s = (execution.last_command_ns - execution.first_command_ns) / 1e9
-    assert 0 <= moved_s - plan.duration_s < 0.1
-    assert execution.missed == 0 and execution.tracking_max_rad < 0.02
-    assert np.allclose(controller.data.qpos, plan.positions[-1], atol=0.02)
+GOAL = bytes(range(16))
+VALUES = [float(value) for value in range(21)]
+NEWS: list[tuple[bytes, Any]] = [
+    (
+        JOINT_STATE.pack(b"joints/1", 3, 4, 5, 6, *VALUES),
+        State(3, Slips(4, 5, 6), VALUES[:7], VALUES[7:14], VALUES[14:]),
+    ),
+    (PROGRESS.pack(b"motion/1", GOAL, 0.5, 0.25), Progress(list(GOAL), 0.5, 0.25)),
+    (
+        ENDED.pack(b"ended/1\0", GOAL, b"control stalled", *range(1, 12), 0.5, 1.5, 2.5, 3.5),
+        Ended(
+            list(GOAL),
+            "control stalled",
+            m.Execution(**dict(zip(EXECUTION, [*range(1, 12), 0.5, 1.5, 2.5, 3.5], strict=True))),
+        ),
+    ),
+]
 
 
-def test_missed_cycles_are_counted_and_the_arm_goes_on_without_them(plan: Trajectory) -> None:
-    ended, task = follow(Controller(stall_limit_ns=20_000_000), plan, {100: 4, 200: 1})
-    execution = task.execution(task.last_command_ns)
-    assert ended == "" and execution.missed == 5
-    # A missed cycle is late by all the periods until the one that ran.
-    assert execution.lateness_max_ns == 4 * PERIOD_NS + 1000
-    assert execution.cycles == len(task.errors_rad) + 5
+@pytest.mark.parametrize(("packet", "news"), NEWS, ids=["state", "progress", "ended"])
+def test_news_are_read_whole_and_what_is_none_is_refused(packet: bytes, news: Any) -> None:
+    assert parsed(packet) == news
+    foreign = [packet[:length] for length in range(len(packet))]
+    for wrong in [*foreign, packet + bytes(8), b"other/1\0" + packet[8:]]:
+        with pytest.raises(ValueError, match="a packet"):
+            parsed(wrong)
 
 
-def test_a_stalled_controller_gives_up(plan: Trajectory) -> None:
-    ended, task = follow(Controller(stall_limit_ns=20_000_000), plan, {100: 12})
-    assert ended == "control stalled"
-    assert len(task.errors_rad) == 101
+def test_a_trial_whose_simulator_was_held_up_is_no_evidence_whatever_came_of_it() -> None:
+    failed = {"success": False, "reason": "execution_failed: no feedback from the controller"}
+    for outcome in ({"success": True}, failed):
+        for total_ns, longest_ns in ((300_000_000, 300_000_000), (600_000_000, 90_000_000)):
+            figures = held_up(dict(outcome), 9, total_ns, longest_ns, 4.0)
+            assert (figures["status"], figures["success"], figures["valid"]) == ("invalid", False, False)
+            assert figures["simulator_slips"] == 9 and figures["simulator_slip_max_ms"] == longest_ns / 1e6
+            assert ("no feedback" in figures["reason"]) is (not outcome["success"])
+        figures = held_up(dict(outcome), 1, 90_000_000, 90_000_000, 4.0)
+        assert figures["valid"] and figures["success"] is outcome["success"]
+        assert figures["status"] == ("success" if outcome["success"] else "execution_failed")
 
 
 def test_a_trajectory_survives_its_message(plan: Trajectory) -> None:
@@ -149,8 +164,17 @@ def test_the_throttle_backs_off_while_control_is_late_and_comes_back() -> None:
     assert throttle.interval_s == SHORTEST_S
 
 
-def test_the_first_line_says_how_the_trials_ended() -> None:
-    good, bad = {"success": True}, {"success": False, "reason": "execution_failed: control stalled"}
-    assert command.table([good, good]).splitlines()[0] == "reach: 2 of 2 trials succeeded"
-    first = command.table([good, bad, bad]).splitlines()[0]
-    assert first == "reach: failed: trial 2: execution_failed: control stalled; 1 of 3 trials succeeded"
+def test_the_first_line_and_the_exit_code_say_how_the_trials_ended() -> None:
+    good = {"success": True, "valid": True}
+    bad = {"success": False, "valid": True, "reason": "execution_failed: control stalled"}
+    void = {"success": False, "valid": False, "reason": "invalid: the machine held it up"}
+
+    def said(*trials: dict[str, Any]) -> tuple[str, int]:
+        return command.table(list(trials)).splitlines()[0], exit_code(list(trials))
+
+    assert said(good, good) == ("reach: 2 of 2 trials succeeded", 0)
+    failed = "reach: failed: trial 2: execution_failed: control stalled; 1 of 3 trials succeeded"
+    assert said(good, bad, bad) == (failed, 1)
+    assert said(void, bad, good) == (failed, 1)
+    no_evidence = "reach: no evidence: trial 1: the machine held it up; 1 of 2 trials succeeded"
+    assert said(void, good) == (no_evidence, 4)

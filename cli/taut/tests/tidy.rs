@@ -85,8 +85,10 @@ fn published_crates_are_ready_for_it() {
     let kept: BTreeSet<&str> = [
         "taut-allocations",
         "taut-conformance",
+        "taut-mujoco",
         "taut-python",
         "taut-quad",
+        "taut-reach",
         "taut-readers",
         "taut-simulated-clock",
         "taut-skip",

@@ -4,11 +4,9 @@ use std::{f64::consts::TAU, path::Path};
 
 use anyhow::{Result, ensure};
 use taut_bus::cycle::Attitude;
+use taut_mujoco::{Simulation, Sizes};
 
-use crate::{
-    joints::{LEGS, SERVOS},
-    mujoco::{Simulation, Sizes},
-};
+use crate::joints::{LEGS, SERVOS};
 
 /// The timestep of `robot.xml`.
 pub const STEP_NS: u64 = 500_000;
@@ -114,27 +112,17 @@ fn felt(simulation: &Simulation) -> Felt {
 
 #[cfg(test)]
 pub mod tests {
-    use std::{path::PathBuf, process::Command};
+    use std::process::Command;
 
+    use taut_mujoco::of_checkout;
     use taut_skip::{Need, skip};
 
     use super::*;
 
-    /// The checkout's environment, where MuJoCo is installed in it.
-    fn python() -> Option<(PathBuf, PathBuf)> {
-        let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv");
-        let packages = std::fs::read_dir(venv.join("lib")).ok()?.flatten().map(|python| python.path());
-        let libraries = packages.filter_map(|path| std::fs::read_dir(path.join("site-packages/mujoco")).ok());
-        let library = libraries
-            .flat_map(|files| files.flatten().map(|file| file.path()))
-            .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libmujoco.so")))?;
-        Some((venv.join("bin/python"), library))
-    }
-
     /// A body, where MuJoCo is installed; else the calling test is reported as skipped.
     #[track_caller]
     pub fn body() -> Option<Body> {
-        let Some((_, library)) = python() else {
+        let Some((_, library)) = of_checkout() else {
             skip(Need::Mujoco, "no package mujoco in .venv");
             return None;
         };
@@ -171,7 +159,7 @@ for step in range(2000):
 
     #[test]
     fn it_moves_as_mujocos_own_binding_moves_it_step_by_step() {
-        let (Some((python, _)), Some(mut body)) = (python(), body()) else { return };
+        let (Some((python, _)), Some(mut body)) = (of_checkout(), body()) else { return };
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("robot.xml");
         let reference = Command::new(python).args(["-c", REFERENCE]).arg(model).output().unwrap();
         let printed = String::from_utf8(reference.stdout).unwrap();

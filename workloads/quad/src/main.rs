@@ -10,7 +10,6 @@ mod host;
 mod joints;
 mod leg;
 mod live;
-mod mujoco;
 mod page;
 mod realtime;
 mod rehearse;

@@ -1,6 +1,7 @@
 """The bench client: resets the arm, asks for the reach, and prints what it took as one JSON line a trial.
 
-Exit code 0: all trials succeeded; 1: one did not; 2: the system was not there. With --cancel-after every goal is cancelled so long
+Exit code 0: all trials succeeded; 1: one did not; 2: the system was not there; 4: the machine held the simulator up for too long in one,
+and no other failed. With --cancel-after every goal is cancelled so long
 after it was sent, and `canceled` is how its trial shall end."""
 
 import argparse
@@ -28,7 +29,7 @@ from std_srvs.srv import Trigger
 from ... import times
 from ...threads import call_thread
 from ..arm import Arm
-from ..trial import GOAL_M, HOME_RAD, HOME_S, Heard, at_goal, rounded
+from ..trial import GOAL_M, HOME_RAD, HOME_S, Heard, at_goal, exit_code, held_up, rounded
 from . import names, node
 
 STEP_S = 0.02
@@ -48,6 +49,8 @@ class Client(Node):  # type: ignore[misc]
         self.heard = Heard(0)
         self.create_subscription(JointState, names.JOINT_STATES, self.on_joint_state, names.qos(node.options_of(self)))
         self.reset = self.create_client(Trigger, names.RESET)
+        self.held_up = self.create_client(Trigger, names.HELD_UP)
+        self.reset_s = 0.0
         self.reacher = ActionClient(self, Reach, names.REACH)
 
     def join(self, step: Callable[[float], Any], stop: threading.Event) -> None:
@@ -55,6 +58,7 @@ class Client(Node):  # type: ignore[misc]
         self.step, self.stop = step, stop
         node.until(self.reacher.server_is_ready, step, stop, f"no action {names.REACH} was found")
         node.until(self.reset.service_is_ready, step, stop, f"no service {names.RESET} was found")
+        node.until(self.held_up.service_is_ready, step, stop, f"no service {names.HELD_UP} was found")
         node.until(lambda: self.joints is not None, step, stop, "no joint state came")
 
     def go_home(self) -> None:
@@ -64,6 +68,7 @@ class Client(Node):  # type: ignore[misc]
         self.wait(done.done, deadline_s, f"the simulator did not reset within {HOME_S:g} s")
         if not done.result().success:
             raise node.NotThere("the control thread did not reset")
+        self.reset_s = time.monotonic()
         self.states_home = 0
         late = f"the arm is not within {HOME_RAD} rad of home {HOME_S:g} s after a reset"
         self.wait(lambda: self.states_home >= STATES_HOME, deadline_s, late)
@@ -98,15 +103,25 @@ class Client(Node):  # type: ignore[misc]
                 goals.pop().cancel_goal_async()
         figures = heard.figures("interrupted" if heard.result is None and overdue is None else overdue)
         if figures["success"]:
-            figures = at_goal(figures, self.arm.tool_at(self.next_joints()))
-        return figures
+            joints = self.next_joints()
+            figures = at_goal(figures, None if joints is None else self.arm.tool_at(joints))
+        return self.with_slips(figures)
 
-    def next_joints(self) -> np.ndarray:
+    def next_joints(self) -> np.ndarray | None:
+        """Of a joint state that was sent after the result, where one comes."""
+        self.joints, deadline_s = None, time.monotonic() + STATE_S
+        while self.joints is None and time.monotonic() < deadline_s and not self.stop.is_set():
+            self.step(STEP_S)
+        return self.joints
+
+    def with_slips(self, figures: dict[str, Any]) -> dict[str, Any]:
         """Raises NotThere."""
-        self.joints = None
-        late = f"no joint state within {STATE_S:g} s after the result"
-        self.wait(lambda: self.joints is not None, time.monotonic() + STATE_S, late)
-        return np.array(self.joints)
+        since_s = time.monotonic() - self.reset_s
+        told = self.held_up.call_async(Trigger.Request())
+        late = f"the simulator did not say within {HOME_S:g} s how it was held up"
+        self.wait(told.done, time.monotonic() + HOME_S, late)
+        slips = json.loads(told.result().message)
+        return held_up(figures, slips["count"], slips["total_ns"], slips["longest_ns"], since_s)
 
     def wait(self, condition: Callable[[], Any], deadline_s: float, late: str) -> None:
         """Raises NotThere."""
@@ -133,21 +148,22 @@ def arguments() -> argparse.Namespace:
 
 def run(client: Client, asked: argparse.Namespace, step: Callable[[float], Any], stop: threading.Event) -> int:
     """All trials; the exit code."""
-    failed = 0
+    trials: list[dict[str, Any]] = []
     try:
         client.join(step, stop)
         for _ in range(asked.trials):
             if stop.is_set():
                 break
             figures = client.trial()
-            failed += not figures["success"] and not (asked.cancel_after and figures["status"] == "canceled")
             print(json.dumps(rounded(figures)), flush=True)
+            if not (asked.cancel_after and figures["status"] == "canceled"):
+                trials.append(figures)
     except node.NotThere as missing:
         if stop.is_set():
-            return 1 if failed else 0
+            return exit_code(trials)
         print(f"reach: {missing}", file=sys.stderr)
         return 2
-    return 1 if failed else 0
+    return exit_code(trials)
 
 
 def main() -> int:

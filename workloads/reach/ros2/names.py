@@ -5,7 +5,8 @@ from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from ..options import Options
 
 JOINT_STATES, TF = "joint_states", "tf"
-REACH, FOLLOW, RESET = "reach", "panda_arm_controller/follow_joint_trajectory", "simulator/reset"
+REACH, FOLLOW = "reach", "panda_arm_controller/follow_joint_trajectory"
+RESET, HELD_UP = "simulator/reset", "simulator/held_up"
 DEPTH, TF_DEPTH = 10, 100
 """As ROS 2's default profiles."""
 

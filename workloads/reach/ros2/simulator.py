@@ -1,5 +1,7 @@
-"""The simulator: the action in front of the controller, and the reset. The control thread is in C (reach_controller/)."""
+"""The simulator: the action in front of the controller, and the reset. The control thread is in C
+(reach_controller/), the arm a process of its own."""
 
+import json
 import sys
 import threading
 from collections import deque
@@ -13,7 +15,8 @@ from reach_msgs.action import Follow
 from std_srvs.srv import Trigger
 
 from ...threads import call_thread
-from ..trajectory import Trajectory
+from ..robot import Arm, RobotError
+from ..trajectory import MOST_POINTS, Trajectory
 from . import names, node
 from .controller import JOINTS, Controller, ControllerError, News
 
@@ -23,14 +26,17 @@ CONTROL_FAILED = -4
 class Simulator(Node):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__("simulator")
+        options = node.options_of(self)
         try:
-            self.controller = Controller(node.options_of(self))
-        except ControllerError as failure:
+            self.arm = Arm(options.stall_limit)
+            self.controller = Controller(options, self.arm)
+        except (RobotError, ControllerError) as failure:
             raise node.NotThere(str(failure)) from failure
         self.goal: ServerGoalHandle | None = None
         self.heard: deque[tuple[int, News]] = deque()
         self.has_heard = self.create_guard_condition(self.on_news)
         self.create_service(Trigger, names.RESET, self.on_reset)
+        self.create_service(Trigger, names.HELD_UP, self.on_held_up)
         self.server = node.serve(self, Follow, names.FOLLOW)
         self.closed = threading.Event()
         self.listener = threading.Thread(target=self.listen, name="news")
@@ -50,7 +56,9 @@ class Simulator(Node):  # type: ignore[misc]
 
     def on_goal(self, goal: Follow.Goal) -> GoalResponse:
         points = goal.trajectory.points
-        fits = points and all(len(point.positions) == len(point.velocities) == JOINTS for point in points)
+        fits = 1 <= len(points) <= MOST_POINTS and all(
+            len(point.positions) == len(point.velocities) == JOINTS for point in points
+        )
         return GoalResponse.ACCEPT if fits and self.goal is None else GoalResponse.REJECT
 
     def on_accepted(self, goal: ServerGoalHandle) -> None:
@@ -98,10 +106,17 @@ class Simulator(Node):  # type: ignore[misc]
             self.finish(News(), "reset")
         return response
 
+    def on_held_up(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """As one JSON object."""
+        slips = self.arm.held_up(self.controller.slips())
+        response.success, response.message = True, json.dumps(vars(slips))
+        return response
+
     def destroy_node(self) -> None:
         self.closed.set()
         self.listener.join()
         self.controller.close()
+        self.arm.close()
         self.server.destroy()
         super().destroy_node()
 

@@ -20,8 +20,9 @@
 #include <tracetools/tracetools.h>
 
 #include "follow.h"
+#include "link.h"
 
-/* The rest as in control.py, which says why. */
+/* As in src/dynamics.rs and src/follow.rs, which say why. */
 #define STIFFNESS 900.0
 #define DAMPING 60.0
 #define PATH_TOLERANCE_RAD 0.1
@@ -37,12 +38,13 @@ enum order { ORDER_NONE, ORDER_RESET, ORDER_FOLLOW, ORDER_CANCEL };
 
 struct controller {
   /* Of the control thread. */
-  mjModel *model;
+  mjModel *model; /* what it knows of the arm */
   mjData *data;
+  link_t arm;
   follow_t *follow;
-  double hold[JOINTS];
-  int64_t number, stall_limit_ns;
-  int substeps;
+  double home[JOINTS], hold[JOINTS], torques[JOINTS];
+  uint64_t resets;
+  int64_t number, stall_limit_ns, behind_ns;
   rcl_clock_t clock;
   rcl_timer_t timer;
   rcl_wait_set_t wait_set;
@@ -60,6 +62,7 @@ struct controller {
   follow_t *ordered, *given_up, *ended;
   int has_new_state, has_progress;
   state_t state;
+  slips_t slips;
   double elapsed_s, error_rad;
 };
 
@@ -75,8 +78,12 @@ static struct timespec from_now(int64_t ns) {
 }
 
 /* Computed torque: inertia times the wanted acceleration, and what gravity and motion ask for. */
-static void command(controller_t *c, const double *position, const double *speed, const double *acceleration) {
+static void compute(controller_t *c, const double *position, const double *speed, const double *acceleration) {
   double wanted[JOINTS], torque[JOINTS];
+  memcpy(c->data->qpos, c->arm.state.position, sizeof c->arm.state.position);
+  memcpy(c->data->qvel, c->arm.state.speed, sizeof c->arm.state.speed);
+  mj_fwdPosition(c->model, c->data);
+  mj_fwdVelocity(c->model, c->data);
   for (int i = 0; i < JOINTS; i++) {
     const double a = acceleration ? acceleration[i] : 0.0, v = speed ? speed[i] : 0.0;
     wanted[i] = a + STIFFNESS * (position[i] - c->data->qpos[i]) + DAMPING * (v - c->data->qvel[i]);
@@ -84,15 +91,8 @@ static void command(controller_t *c, const double *position, const double *speed
   mj_mulM(c->model, c->data, torque, wanted);
   for (int i = 0; i < JOINTS; i++) {
     const mjtNum *range = &c->model->actuator_ctrlrange[2 * i];
-    c->data->ctrl[i] = fmin(fmax(torque[i] + c->data->qfrc_bias[i] - c->data->qfrc_passive[i], range[0]), range[1]);
+    c->torques[i] = fmin(fmax(torque[i] + c->data->qfrc_bias[i] - c->data->qfrc_passive[i], range[0]), range[1]);
   }
-}
-
-static void go_home(controller_t *c) {
-  mj_resetDataKeyframe(c->model, c->data, mj_name2id(c->model, mjOBJ_KEY, "home"));
-  mj_forward(c->model, c->data);
-  memcpy(c->hold, c->data->qpos, sizeof c->hold);
-  command(c, c->hold, NULL, NULL);
 }
 
 /* For the thread that gives the next order to free. */
@@ -103,12 +103,11 @@ static void give_up(controller_t *c, follow_t *follow) {
 }
 
 /* What it follows is over; the lock is held. */
-static void end_follow(controller_t *c, const char *reason, int64_t now_ns) {
+static void end_follow(controller_t *c, const char *reason) {
   follow_t *follow = c->follow;
   const double *end = follow->points[follow->count - 1].position;
-  memcpy(c->hold, *reason ? c->data->qpos : end, sizeof c->hold);
+  memcpy(c->hold, *reason ? c->arm.state.position : end, sizeof c->hold);
   follow->reason = reason;
-  follow->ended_ns = now_ns;
   c->follow = NULL;
   give_up(c, c->ended); /* whose news nobody took */
   c->ended = follow;
@@ -124,10 +123,13 @@ static void obey(controller_t *c) {
       give_up(c, c->follow);
       c->follow = c->order == ORDER_FOLLOW ? c->ordered : NULL;
       c->ordered = NULL;
-      if (c->order == ORDER_RESET) go_home(c);
+      if (c->order == ORDER_RESET) {
+        c->resets++;
+        memcpy(c->hold, c->home, sizeof c->hold);
+      }
       break;
     case ORDER_CANCEL:
-      if (c->follow) end_follow(c, "canceled", monotonic_ns());
+      if (c->follow) end_follow(c, "canceled");
       break;
     case ORDER_NONE: break;
   }
@@ -137,55 +139,77 @@ static void obey(controller_t *c) {
 }
 
 /* How the trajectory ended, if it did: "" at its goal, else why not. */
-static const char *ended(const controller_t *c, double elapsed_s, double error, int64_t lateness_ns) {
+static const char *ended(controller_t *c, double elapsed_s, double error, int64_t lateness_ns) {
   const double over_s = elapsed_s - follow_duration_s(c->follow);
+  if (!c->arm.state.is_stopped) c->follow->is_taken_up = 1;
   if (lateness_ns > c->stall_limit_ns) return "control stalled";
+  if (c->follow->is_taken_up && c->arm.state.is_stopped) return "arm stopped: no commands";
   if (error > PATH_TOLERANCE_RAD) return "path tolerance violated";
-  if (c->data->ncon) return "arm touched the cell";
+  if (c->arm.state.touches) return "arm touched the cell";
   if (over_s >= 0 && error < GOAL_TOLERANCE_RAD) return "";
   if (over_s > GOAL_SETTLE_S) return "goal tolerance violated";
   return NULL;
 }
 
-/* One cycle: physics for the periods that have passed, then a command for now. The arm does not wait for a late controller. */
-static void update(controller_t *c, int64_t first_due_ns) {
-  const int64_t began_ns = monotonic_ns(), before = c->number;
-  int64_t missed = began_ns > first_due_ns ? (began_ns - first_due_ns) / PERIOD_NS : 0;
-  const int64_t due_ns = first_due_ns + missed * PERIOD_NS;
-  const int64_t steps = (missed + 1) * c->substeps;
+/* One cycle: a command for now. The arm does not wait for a late controller, but its clock stands while the machine holds it up. -1: the
+ * arm is gone. */
+static int update(controller_t *c, int64_t first_due_ns) {
+  const int64_t real_ns = monotonic_ns(), before = c->number;
+  int stands;
+  const int64_t began_ns = link_clock(&c->arm, real_ns, &stands), behind_ns = real_ns - began_ns;
+  /* The timer is on real time, and this thread is not late by what the clock stood since the last time. */
+  int64_t lateness_ns = real_ns - first_due_ns - (behind_ns > c->behind_ns ? behind_ns - c->behind_ns : 0);
+  c->behind_ns = behind_ns;
+  if (link_receive(&c->arm)) return -1;
+  if (stands) return 0;
+  lateness_ns = lateness_ns > 0 ? lateness_ns : 0;
+  int64_t missed = lateness_ns / PERIOD_NS;
+  lateness_ns -= missed * PERIOD_NS;
+  const int64_t due_ns = began_ns - lateness_ns;
   const char *reason = NULL;
   double elapsed_s = 0.0, error = 0.0;
   follow_t *follow;
   c->number += 1 + missed;
   obey(c);
-  for (int64_t step = 0; step < steps; step++) mj_step(c->model, c->data);
+  if (c->arm.state.resets != c->resets) {
+    /* A state from before the reset is no ground for a command. */
+    link_reset(&c->arm, c->resets);
+    return 0;
+  }
   if ((follow = c->follow)) {
     double position[JOINTS], speed[JOINTS], acceleration[JOINTS];
-    if (!follow->began_ns) {
+    const int is_first = !follow->began_ns;
+    if (is_first) {
       /* What was missed before the first cycle was not this trajectory's. */
       follow->began_ns = due_ns;
+      follow->from_ns = (int64_t)c->arm.state.time_ns;
+      follow->first_command_ns = real_ns - lateness_ns;
       missed = 0;
     }
-    follow_note_lateness(follow, began_ns - due_ns, missed);
+    follow_note_lateness(follow, lateness_ns, missed);
     follow->missed += (uint32_t)missed;
-    elapsed_s = (double)(due_ns - follow->began_ns) / 1e9;
+    /* For the moment of the state, which a late cycle has from a later period. */
+    elapsed_s = (double)((int64_t)c->arm.state.time_ns - follow->from_ns) / 1e9;
     follow_at(follow, elapsed_s, position, speed, acceleration);
-    command(c, position, speed, acceleration);
-    follow->last_command_ns = began_ns;
-    for (int i = 0; i < JOINTS; i++) error = fmax(error, fabs(position[i] - c->data->qpos[i]));
+    compute(c, position, speed, acceleration);
+    link_command(&c->arm, is_first, c->torques);
+    follow->last_command_ns = real_ns;
+    follow->last_ns = began_ns;
+    for (int i = 0; i < JOINTS; i++) error = fmax(error, fabs(position[i] - c->arm.state.position[i]));
     follow->errors_squared += error * error;
     follow->errors++;
     follow->error_max = fmax(follow->error_max, error);
-    reason = ended(c, elapsed_s, error, began_ns - due_ns + missed * PERIOD_NS);
-    const int64_t done_ns = monotonic_ns();
+    reason = ended(c, elapsed_s, error, lateness_ns + missed * PERIOD_NS);
+    const int64_t done_ns = link_clock(&c->arm, monotonic_ns(), &stands);
     follow->late += (uint32_t)missed + (done_ns > due_ns + PERIOD_NS);
-    if (follow->steps < follow->capacity) follow->steps_ns[follow->steps++] = done_ns - began_ns;
+    if (follow->steps < follow->capacity) follow->steps_ns[follow->steps++] = (int64_t)c->arm.state.step_ns;
   } else {
-    command(c, c->hold, NULL, NULL);
+    compute(c, c->hold, NULL, NULL);
+    link_command(&c->arm, 1, c->torques); /* a stopped arm is taken up again, but not on its way */
   }
   pthread_mutex_lock(&c->lock);
   if (reason) {
-    end_follow(c, reason, monotonic_ns());
+    end_follow(c, reason);
   } else if (follow && c->number / PROGRESS_EVERY != before / PROGRESS_EVERY) {
     c->elapsed_s = elapsed_s;
     c->error_rad = error;
@@ -193,13 +217,15 @@ static void update(controller_t *c, int64_t first_due_ns) {
     pthread_cond_broadcast(&c->has_news);
   }
   if (c->number / JOINT_STATES_EVERY != before / JOINT_STATES_EVERY) {
-    memcpy(c->state.position, c->data->qpos, sizeof c->state.position);
-    memcpy(c->state.speed, c->data->qvel, sizeof c->state.speed);
-    memcpy(c->state.effort, c->data->ctrl, sizeof c->state.effort);
+    memcpy(c->state.position, c->arm.state.position, sizeof c->state.position);
+    memcpy(c->state.speed, c->arm.state.speed, sizeof c->state.speed);
+    memcpy(c->state.effort, c->torques, sizeof c->state.effort);
+    c->slips = (slips_t){c->arm.state.slips, c->arm.state.slipped_ns, c->arm.state.slip_max_ns};
     c->has_new_state = 1;
     pthread_cond_signal(&c->has_state);
   }
   pthread_mutex_unlock(&c->lock);
+  return 0;
 }
 
 /* The control thread: a timer of rcl, whose callback is reported as rclcpp reports its own. */
@@ -214,10 +240,12 @@ static void *control(void *argument) {
     if (rcl_timer_is_ready(&c->timer, &is_ready) != RCL_RET_OK || !is_ready) continue;
     if (rcl_timer_call_with_info(&c->timer, &called) != RCL_RET_OK) break;
     TRACETOOLS_TRACEPOINT(callback_start, (const void *)update, false);
-    update(c, called.expected_call_time); /* rcl's steady clock is CLOCK_MONOTONIC */
+    const int gone = update(c, called.expected_call_time); /* rcl's steady clock is CLOCK_MONOTONIC */
     TRACETOOLS_TRACEPOINT(callback_end, (const void *)update);
+    if (gone) break;
   }
-  if (!c->stop) fprintf(stderr, "reach: the control thread ended: %s\n", rcl_get_error_string().str);
+  if (!c->stop)
+    fprintf(stderr, "reach: the control thread ended: %s\n", rcl_error_is_set() ? rcl_get_error_string().str : "the arm is gone");
   return NULL;
 }
 
@@ -319,7 +347,7 @@ static void make_lock(controller_t *c) {
   pthread_cond_init(&c->has_news, &condition);
 }
 
-controller_t *reach_open(const char *model, int64_t stall_limit_ns, int is_fifo, int is_reliable, size_t depth, char *why, size_t why_size) {
+controller_t *reach_open(const char *model, int arm, int clock, int64_t stall_limit_ns, int is_fifo, int is_reliable, size_t depth, char *why, size_t why_size) {
   controller_t *c = calloc(1, sizeof *c);
   int error;
   if (!c) {
@@ -334,8 +362,13 @@ controller_t *reach_open(const char *model, int64_t stall_limit_ns, int is_fifo,
   c->stall_limit_ns = stall_limit_ns;
   make_lock(c);
   if (!(c->model = mj_loadXML(model, NULL, why, (int)why_size)) || !(c->data = mj_makeData(c->model))) return NULL;
-  c->substeps = (int)lround(PERIOD_NS / 1e9 / c->model->opt.timestep);
-  go_home(c);
+  mj_resetDataKeyframe(c->model, c->data, mj_name2id(c->model, mjOBJ_KEY, "home"));
+  memcpy(c->home, c->data->qpos, sizeof c->home);
+  memcpy(c->hold, c->home, sizeof c->hold);
+  if (link_open(&c->arm, arm, clock)) {
+    snprintf(why, why_size, "the simulated clock: %s", strerror(errno));
+    return NULL;
+  }
   if (make_message(&c->message) || make_node(c, is_reliable, depth) != RCL_RET_OK) {
     snprintf(why, why_size, "%s", rcl_error_is_set() ? rcl_get_error_string().str : "no memory");
     return NULL;
@@ -400,6 +433,13 @@ enum news reach_news(controller_t *c, int timeout_ms, news_t *news) {
   return NEWS_ENDED;
 }
 
+slips_t reach_slips(controller_t *c) {
+  pthread_mutex_lock(&c->lock);
+  const slips_t slips = c->slips;
+  pthread_mutex_unlock(&c->lock);
+  return slips;
+}
+
 void reach_close(controller_t *c) {
   pthread_mutex_lock(&c->lock);
   c->stop = 1;
@@ -415,6 +455,7 @@ void reach_close(controller_t *c) {
   follow_free(c->follow);
   follow_free(c->ended);
   follow_free(c->given_up);
+  link_close(&c->arm);
   mj_deleteData(c->data);
   mj_deleteModel(c->model);
   free(c);

@@ -71,10 +71,11 @@ static int64_t rank(const int64_t *sorted, size_t count, int percent) {
 }
 
 execution_t follow_execution(follow_t *follow) {
+  const int64_t simulated_ns = follow->last_ns - follow->began_ns, real_ns = follow->last_command_ns - follow->first_command_ns;
   qsort(follow->lateness_ns, follow->cycles, sizeof *follow->lateness_ns, ascending);
   qsort(follow->steps_ns, follow->steps, sizeof *follow->steps_ns, ascending);
   return (execution_t){
-      .first_command_ns = follow->began_ns,
+      .first_command_ns = follow->first_command_ns,
       .last_command_ns = follow->last_command_ns,
       .cycles = (uint32_t)follow->cycles,
       .missed = follow->missed,
@@ -84,8 +85,9 @@ execution_t follow_execution(follow_t *follow) {
       .lateness_max_ns = rank(follow->lateness_ns, follow->cycles, 100),
       .step_p50_ns = rank(follow->steps_ns, follow->steps, 50),
       .step_p99_ns = rank(follow->steps_ns, follow->steps, 99),
-      .simulated_s = (double)follow->cycles * PERIOD_NS / 1e9,
-      .wall_s = follow->began_ns ? (double)(follow->ended_ns - follow->began_ns) / 1e9 : 0.0,
+      .slipped_ns = real_ns > simulated_ns ? real_ns - simulated_ns : 0,
+      .simulated_s = (double)simulated_ns / 1e9,
+      .wall_s = (double)real_ns / 1e9,
       .tracking_rms_rad = follow->errors ? sqrt(follow->errors_squared / (double)follow->errors) : 0.0,
       .tracking_max_rad = follow->error_max,
   };

@@ -18,7 +18,9 @@ typedef struct follow {
   int64_t *lateness_ns, *steps_ns;
   double errors_squared, error_max;
   size_t errors;
-  int64_t began_ns, last_command_ns, ended_ns;
+  /* Of the simulated clock: the first cycle, its state, and the last command; then the commands on CLOCK_MONOTONIC. */
+  int64_t began_ns, from_ns, last_ns, first_command_ns, last_command_ns;
+  int is_taken_up; /* the arm's brakes were seen to be off */
   uint32_t missed, late;
   const char *reason;
 } follow_t;

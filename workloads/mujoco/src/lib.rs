@@ -3,7 +3,7 @@
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
-    path::Path,
+    path::{Path, PathBuf},
     ptr::NonNull,
 };
 
@@ -32,6 +32,9 @@ struct Functions {
     get_state: unsafe extern "C" fn(*const Model, *const Data, *mut f64, c_int),
     set_state: unsafe extern "C" fn(*const Model, *mut Data, *const f64, c_int),
     read_sensor: unsafe extern "C" fn(*const Model, *const Data, c_int, f64, *mut f64, c_int) -> *const f64,
+    reset_to_key: unsafe extern "C" fn(*const Model, *mut Data, c_int),
+    multiply_by_inertia: unsafe extern "C" fn(*const Model, *const Data, *mut f64, *const f64),
+    newton_euler: unsafe extern "C" fn(*const Model, *mut Data, c_int, *mut f64),
 }
 
 /// A model and its state.
@@ -74,7 +77,7 @@ impl Simulation {
         let major = if version >= 1_000_000 { version / 1_000_000 } else { version / 100 };
         ensure!(major == MAJOR, "{shown}: MuJoCo {major} (mj_version {version}); pip install 'mujoco>=4,<5'");
         let call = Functions::of(&library).with_context(|| format!("{shown}: pip install 'mujoco>=4,<5'"))?;
-        let model = compiled(&library, xml).context("robot.xml")?;
+        let model = compiled(&library, xml).context("the robot's description")?;
         // SAFETY: the model is complete.
         let Some(data) = NonNull::new(unsafe { (call.make_data)(model.as_ptr()) }) else {
             // SAFETY: nobody else has it.
@@ -110,6 +113,51 @@ impl Simulation {
         self.set(QPOS, self.sizes.qpos, qpos);
         // SAFETY: as in `step`.
         unsafe { (self.call.forward)(self.model.as_ptr(), self.data.as_ptr()) }
+    }
+
+    /// Places everything as it moves, and computes what depends on it.
+    ///
+    /// # Panics
+    /// `qpos` or `qvel` has another length than the model's.
+    pub fn place_moving(&mut self, qpos: &[f64], qvel: &[f64]) {
+        self.set(QVEL, self.sizes.qvel, qvel);
+        self.place(qpos);
+    }
+
+    /// The state that the description has as its keyframe `key`, from 0; without such a one, the first state.
+    pub fn reset(&mut self, key: usize) {
+        // SAFETY: as in `step`; MuJoCo itself looks whether there is such a keyframe.
+        unsafe {
+            (self.call.reset_to_key)(self.model.as_ptr(), self.data.as_ptr(), key as c_int);
+            (self.call.forward)(self.model.as_ptr(), self.data.as_ptr());
+        }
+    }
+
+    /// The joint-space inertia, as placed, times these accelerations: N, N·m.
+    ///
+    /// # Panics
+    /// One of them has another length than the velocities.
+    pub fn inertia_times(&self, accelerations: &[f64], forces: &mut [f64]) {
+        assert_eq!([accelerations.len(), forces.len()], [self.sizes.qvel; 2]);
+        // SAFETY: both have as many numbers as the model has degrees of freedom; the inertia was computed when it was placed.
+        unsafe {
+            (self.call.multiply_by_inertia)(
+                self.model.as_ptr(),
+                self.data.as_ptr(),
+                forces.as_mut_ptr(),
+                accelerations.as_ptr(),
+            );
+        }
+    }
+
+    /// The forces that gravity and the motion ask for, as placed, without acceleration: N, N·m.
+    ///
+    /// # Panics
+    /// `forces` has another length than the velocities.
+    pub fn bias(&mut self, forces: &mut [f64]) {
+        assert_eq!(forces.len(), self.sizes.qvel);
+        // SAFETY: as many numbers as the model has degrees of freedom; positions and velocities were computed when it was placed.
+        unsafe { (self.call.newton_euler)(self.model.as_ptr(), self.data.as_ptr(), 0, forces.as_mut_ptr()) }
     }
 
     /// Reads the positions: m, unit quaternions, rad.
@@ -183,9 +231,23 @@ impl Functions {
                 get_state: *library.get(b"mj_getState")?,
                 set_state: *library.get(b"mj_setState")?,
                 read_sensor: *library.get(b"mj_readSensor")?,
+                reset_to_key: *library.get(b"mj_resetDataKeyframe")?,
+                multiply_by_inertia: *library.get(b"mj_mulM")?,
+                newton_euler: *library.get(b"mj_rne")?,
             })
         }
     }
+}
+
+/// The checkout's Python and its MuJoCo, for tests, where it is installed.
+pub fn of_checkout() -> Option<(PathBuf, PathBuf)> {
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv");
+    let packages = std::fs::read_dir(venv.join("lib")).ok()?.flatten().map(|python| python.path());
+    let libraries = packages.filter_map(|path| std::fs::read_dir(path.join("site-packages/mujoco")).ok());
+    let library = libraries
+        .flat_map(|files| files.flatten().map(|file| file.path()))
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libmujoco.so")))?;
+    Some((venv.join("bin/python"), library))
 }
 
 /// Makes a model of its description.
