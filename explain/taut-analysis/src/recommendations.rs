@@ -182,8 +182,8 @@ const RULES: &[Rule] = &[
     rule(
         Cause::Unknown,
         "",
-        "record kernel events: taut record as root or with CAP_PERFMON, or another tool's trace with its kernel part; where some were \
-         lost, a note of the recording names them",
+        "record the running program with kernel events: taut record as root or with CAP_PERFMON, or another tool's trace with its kernel \
+         part (a bag has none); where some were lost, a note of the recording names them",
     ),
 ];
 

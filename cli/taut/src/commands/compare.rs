@@ -87,17 +87,17 @@ pub fn recordings(
         reader.trial_of(&a.0, &a.1).and_then(|first| Ok([first, reader.trial_of(&b.0, &b.1)?]))
     };
     let mut found = trials(&reader, &a, &b);
-    let mut at_points_of_both = None;
+    let mut caveat = String::new();
     if let Ok([first, second]) = &found
         && !is_named
         && let Some(chain) = chain_of_both(first, second)
     {
-        at_points_of_both = Some(format!(
-            "the messages of {} and {} pass different points: they are compared at the {} that both pass; a [[chain]] in taut.toml names others",
+        caveat = format!(
+            "The messages of {} and {} pass different points: they are compared at the {} that both pass; a [[chain]] in taut.toml names others.",
             a.0,
             b.0,
             chain.points.len()
-        ));
+        );
         reader = Reader::new(&gating.analysis, Some(chain.name.clone()), ros);
         config.chains.push(chain);
         (a, b) = (read(paths[0], &config)?, read(paths[1], &config)?);
@@ -105,8 +105,7 @@ pub fn recordings(
     }
     let (changed, without) = match found {
         Ok([a, b]) => {
-            let (gated, settings, mut notes) = compare(gating, &[a], &[b])?;
-            notes.splice(0..0, at_points_of_both);
+            let (gated, settings, notes) = compare(gating, &[a], &[b])?;
             (Some((gated, settings, notes)), String::new())
         }
         // A chain that was asked for by name must be there.
@@ -124,7 +123,7 @@ pub fn recordings(
         terms: Terms { notes, ..Terms::default() },
     });
     let named = [&a, &b].map(|(name, analysis)| Named { name, analysis });
-    write(&TwoShown { recordings: named, changes, without: &without })?;
+    write(&TwoShown { recordings: named, changes, without: &without, caveat: &caveat })?;
     Ok(if a.1.has_loss() || b.1.has_loss() { Done::DataLost } else { Done::Fine })
 }
 

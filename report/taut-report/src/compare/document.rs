@@ -149,7 +149,10 @@ fn ends(comparison: &Comparison, chain: &Compared) -> Table {
     for (reason, of) in &chain.dropped {
         row(&format!("dropped: {reason}"), &|at, side| Cell::Of(of[at], side.messages));
     }
-    row("of the dropped: without telling the sender", &|_, side| Cell::Of(side.silent, side.dropped));
+    row("of the dropped: without telling the sender", &|_, side| match side.dropped {
+        0 => Cell::Missing,
+        all => Cell::Of(side.silent, all),
+    });
     row("in flight at start or end", &|_, side| Cell::Of(side.in_flight, side.messages));
     row("unexplained", &|_, side| Cell::Of(side.unexplained, side.messages));
     table

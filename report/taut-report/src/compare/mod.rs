@@ -290,7 +290,17 @@ fn figures(runs: &[Run], chains: &[Compared]) -> String {
         let share = |side: &Side| words::percent(side.applied as f64 / side.messages.max(1) as f64);
         text += &format!(" Delivered: {} in {}, {} in {}.", share(first), name(first), share(last), name(last));
     }
-    text + " One run of each: what differs may be chance."
+    let trips = |side: &Side| {
+        let (all, not_needed) = runs[side.run].trips.zip(runs[side.run].false_trips)?;
+        let of_them = if not_needed > 0 { format!(" ({not_needed} false)") } else { String::new() };
+        Some((all, format!("{all} in {}{of_them}", name(side))))
+    };
+    if let (Some((a, of_first)), Some((b, of_last))) = (trips(first), trips(last))
+        && a + b > 0
+    {
+        text += &format!(" Trips of the speed guard: {of_first}, {of_last}.");
+    }
+    text + " One run of each: how much of this is chance is not known."
 }
 
 /// The largest cause of the first run's tail and of the last one's, where they are known.

@@ -15,11 +15,16 @@ pub struct TwoShown<'a> {
     pub changes: Option<GateShown<'a>>,
     /// Why nothing is said of changes; else empty.
     pub without: &'a str,
+    /// What limits the whole comparison; else empty.
+    pub caveat: &'a str,
 }
 
 /// Side by side, then what changed.
 pub fn two_document(shown: &TwoShown<'_>) -> Document {
     let mut document = comparison_document(&shown.recordings);
+    if !shown.caveat.is_empty() {
+        document.sections.insert(0, Section::new(1, "", vec![Block::Text(shown.caveat.into())]));
+    }
     let Some(changes) = &shown.changes else {
         document.notes.push(shown.without.into());
         return document;
@@ -39,6 +44,9 @@ pub fn two_json(shown: &TwoShown<'_>) -> Value {
     let changes = shown.changes.as_ref().map(gate_json);
     if let (Value::Object(all), Some(Value::Object(changes))) = (&mut all, changes) {
         all.extend(changes);
+        if let Some(Value::Array(notes)) = all.get_mut("notes").filter(|_| !shown.caveat.is_empty()) {
+            notes.insert(0, shown.caveat.into());
+        }
     }
     all
 }
@@ -62,7 +70,12 @@ mod tests {
         let named = |name| Named { name, analysis: &analysis };
         let (_, outcome) = gate::sample::outcomes().remove(0);
         let changes = Some(GateShown { kind: "compare", ..gate::sample::shown(&outcome) });
-        let shown = TwoShown { recordings: [named("a.mcap"), named("b.mcap")], changes, without: "" };
+        let shown = TwoShown {
+            recordings: [named("a.mcap"), named("b.mcap")],
+            changes,
+            without: "",
+            caveat: "they differ in their points",
+        };
         let value = two_json(&shown);
         assert_eq!((&value["schema_version"], &value["kind"]), (&2.into(), &"compare".into()));
         assert_eq!(
@@ -73,6 +86,7 @@ mod tests {
         let document = two_document(&shown);
         for text in [terminal(&document, Style::default()), markdown(&document), two_html(&shown)] {
             assert!(text.contains("a.mcap") && text.contains("read → plan"), "{text}");
+            assert!(text.contains("they differ in their points"), "{text}");
         }
         let without = TwoShown { changes: None, without: "they have no chain in common", ..shown };
         assert!(two_json(&without)["hops"].is_null());

@@ -6,6 +6,8 @@ use taut_document::{
 };
 use taut_gate::{HopChange, Plot, TimeChange};
 
+use crate::words;
+
 use super::{
     GateShown, cells,
     figure::{GateFigure, deciding, others},
@@ -43,6 +45,7 @@ fn sections(shown: &GateShown<'_>) -> Vec<Section> {
     ];
     let note =
         "The change is within a pair (Hodges–Lehmann over pairs), which need not be the difference of the medians.";
+    let note = (shown.outcome.pairs > 1).then(|| Block::Text(note.into()));
     // Rows of figures of which none is decided are no news.
     let (of_deciding, of_others) = match sentences::only_describes(shown.outcome) {
         true => (Show::Page, Show::Page),
@@ -56,7 +59,7 @@ fn sections(shown: &GateShown<'_>) -> Vec<Section> {
         Section::new(
             1,
             "Where the time went: mean of a message in the median trial of each side",
-            vec![Block::Table(hops(&shown.outcome.hops)), Block::Text(note.into())],
+            std::iter::once(Block::Table(hops(&shown.outcome.hops))).chain(note).collect(),
         )
         .shown(Show::Folded),
         Section::new(1, "What does not decide", vec![Block::Table(figures(&others(shown)))]).shown(of_others),
@@ -98,6 +101,12 @@ fn figures(all: &[GateFigure]) -> Table {
 fn hops(hops: &[HopChange]) -> Table {
     let head = ["hop, and causes that changed", "own A", "own B", "change", "machine A", "machine B", "change"];
     let mut table = Table::new(head);
+    table.caption = format!(
+        "Own: the program's; machine: what others on the machine took from it. Of a hop at most {CAUSES_SHOWN} causes, those that changed \
+         by {} or more",
+        words::duration(CAUSE_MIN_NS as u64)
+    )
+    .into();
     let times = |time: &TimeChange| {
         let [a, b] = [time.a_ns, time.b_ns].map(|ns| Cell::Time(ns.round() as u64));
         [a, b, Cell::SignedTime(time.change_ns.round() as i64)]
@@ -110,12 +119,22 @@ fn hops(hops: &[HopChange]) -> Table {
     for hop in hops {
         table.row(row(format!("{} → {}", hop.from, hop.to), times(&hop.own), times(&hop.machine)));
         let changed = hop.causes.iter().filter(|cause| cause.time.change_ns.abs() >= CAUSE_MIN_NS);
-        for cause in changed.take(CAUSES_SHOWN) {
-            let (own, machine) = match cause.is_machine {
-                true => (nothing(), times(&cause.time)),
-                false => (times(&cause.time), nothing()),
-            };
-            table.row(row(cause.cause.clone(), own, machine)).indent = 1;
+        let mut causes: Vec<(&str, [Option<&TimeChange>; 2])> = Vec::new();
+        for cause in changed {
+            let side = usize::from(cause.is_machine);
+            let known = causes.iter().position(|(word, _)| *word == cause.cause);
+            if known.is_none() && causes.len() == CAUSES_SHOWN {
+                continue;
+            }
+            let at = known.unwrap_or(causes.len());
+            if known.is_none() {
+                causes.push((&cause.cause, [None; 2]));
+            }
+            causes[at].1[side] = Some(&cause.time);
+        }
+        for (cause, [own, machine]) in causes {
+            let of = |time: Option<&TimeChange>| time.map_or_else(nothing, times);
+            table.row(row(cause.to_owned(), of(own), of(machine))).indent = 1;
         }
     }
     table

@@ -58,7 +58,7 @@ fn description(outcome: &Outcome) -> String {
     let cause = most.map_or(String::new(), |cause| format!(", the largest part {}", cause.cause));
     let machine: f64 = outcome.hops.iter().map(|hop| hop.machine.change_ns).sum();
     format!(
-        "NO VERDICT, {pairs} can only describe: {} → {} changed most, own {} a message{cause}; the machine, in all hops, {}",
+        "NO VERDICT, {pairs} can only describe: of a message on average {} → {} changed most, own {}{cause}; the machine, in all hops, {}",
         hop.from,
         hop.to,
         time_change(&hop.own),
@@ -285,12 +285,14 @@ mod tests {
         let outcome = sample::described();
         let headline = headline(&sample::shown(&outcome));
         assert!(
-            headline.starts_with("NO VERDICT, 2 pairs can only describe: plan → send changed most, own "),
+            headline.starts_with(
+                "NO VERDICT, 2 pairs can only describe: of a message on average plan → send changed most, own "
+            ),
             "{headline}"
         );
         let own = &outcome.hops[1].own;
         let (a, b) = (words::scaled(own.a_ns), words::scaled(own.b_ns));
-        let said = format!("{a} → {b} ({} within pairs) a message", signed(own.change_ns));
+        let said = format!("{a} → {b} ({} within pairs)", signed(own.change_ns));
         assert!(headline.contains(&said), "{said}: {headline}");
     }
 }

@@ -320,7 +320,7 @@ mod tests {
         explained.by_cause = explained.causes.clone();
         explained.paths[0].path.iter_mut().for_each(|piece| piece.cause = Cause::Unknown);
         let text = self::explained(&analysis, Asked::default());
-        assert!(text.contains("only kernel events") && !text.contains("Predictions"), "{text}");
+        assert!(text.contains("kernel events show what") && !text.contains("Predictions"), "{text}");
     }
 
     #[test]

@@ -87,7 +87,9 @@ fn sentence(explained: &Explained) -> String {
     let sums: Vec<(Cause, f64)> = explained.by_cause.iter().map(|share| (share.cause, share.tail_share)).collect();
     match sums.first() {
         None | Some((Cause::Unknown, _)) => {
-            format!("the cause of {tail} is mostly unknown: only kernel events show it (the full tier of taut record)")
+            format!(
+                "the cause of most of the excess of {tail} is unknown: kernel events show what threads wait for (the full tier of taut record)"
+            )
         }
         Some(_) => {
             let parts = sums.iter().take(3).filter(|(_, share)| *share >= 0.01);
