@@ -1,11 +1,11 @@
 //! Whether the finding stands where data were lost.
 
-use taut_analysis::{Analysis, Chain, Loop};
+use taut_analysis::{Analysis, Cause, Chain, Explained, Loop};
 use taut_document::{Finding, Tone};
 
 use crate::{
     loops,
-    words::{count, quantity},
+    words::{count, percent, quantity},
 };
 
 /// What the finding rests on; nothing where no events were lost, or there is no finding.
@@ -45,8 +45,9 @@ fn of_chain(chain: &Chain) -> Option<(Tone, &'static str, String)> {
             let rest = count(all - hidden);
             let text = format!(
                 "{} {of_tail} lie in or next to holes of the recording, and what they waited for there is `unknown`; the \
-                 causes rest on the other {rest}.",
-                count(hidden)
+                 causes rest on the other {rest}.{}",
+                count(hidden),
+                open_order(explained).unwrap_or_default()
             );
             (Tone::Undecided, "finding stands in part", text)
         }
@@ -60,6 +61,21 @@ fn of_chain(chain: &Chain) -> Option<(Tone, &'static str, String)> {
         }
     };
     Some((tone, label, text + &without_end))
+}
+
+/// Whether what is unknown may be enough for the second cause to be the first.
+fn open_order(explained: &Explained) -> Option<String> {
+    let unknown = explained.by_cause.iter().find(|of| of.cause == Cause::Unknown)?.tail_share;
+    let mut known = explained.by_cause.iter().filter(|of| of.cause != Cause::Unknown);
+    let (first, second) = (known.next()?, known.next()?);
+    (first.tail_share - second.tail_share <= unknown).then(|| {
+        format!(
+            " Which of {} and {} is larger is open: {} of the excess is `unknown`.",
+            first.cause.word(),
+            second.cause.word(),
+            percent(unknown)
+        )
+    })
 }
 
 fn of_loop(of: &Loop) -> (Tone, &'static str, String) {
@@ -82,6 +98,8 @@ fn of_loop(of: &Loop) -> (Tone, &'static str, String) {
 
 #[cfg(test)]
 mod tests {
+    use taut_analysis::CauseShare;
+
     use super::*;
     use crate::sample;
 
@@ -105,6 +123,20 @@ mod tests {
         );
         assert!(of_part.contains("12 of all 3 021 messages have no known end"), "{of_part}");
         assert!(of_none.contains("too little is left"), "{of_none}");
+    }
+
+    #[test]
+    fn what_is_unknown_may_leave_the_order_of_two_causes_open() {
+        let mut explained = sample::teleop().chains.remove(0).explained;
+        assert_eq!(open_order(&explained), None, "nothing is unknown");
+        let share = |cause, tail_share| CauseShare { cause, tail_share, ..CauseShare::default() };
+        let mut of = |shares: [(Cause, f64); 3]| {
+            explained.by_cause = shares.map(|(cause, part)| share(cause, part)).to_vec();
+            open_order(&explained)
+        };
+        let open = of([(Cause::Wakeup, 0.401), (Cause::Gil, 0.383), (Cause::Unknown, 0.035)]).unwrap();
+        assert_eq!(open, " Which of wakeup and gil is larger is open: 3.5 % of the excess is `unknown`.");
+        assert_eq!(of([(Cause::Wakeup, 0.6), (Cause::Gil, 0.3), (Cause::Unknown, 0.1)]), None);
     }
 
     #[test]
