@@ -124,6 +124,8 @@ pub(crate) struct Walker<'a> {
     pub shared: HashMap<i32, u16>,
     /// The hop that is walked: a thread may be waited for at several.
     pub at_hop: u16,
+    /// The messages of before are all gone through.
+    pub since_ns: u64,
     /// By hop and thread: what it was at of late, so that each of the messages that wait for it at once need not walk all of it.
     pub busy: HashMap<(u16, i32), Busy>,
     /// Whether pieces carry notes.
@@ -138,8 +140,8 @@ pub(crate) struct Busy {
     from_ns: u64,
     to_ns: u64,
     pieces: VecDeque<Piece>,
-    /// How many pieces were before the first.
-    past: usize,
+    /// How many pieces were before the first; those of messages that were overtaken come later.
+    past: isize,
 }
 
 /// The walk's bounds that do not change on its way.
@@ -1003,23 +1005,30 @@ impl Walker<'_> {
         if from_ns >= to_ns {
             return Vec::new();
         }
-        let known = self.busy.remove(&(self.at_hop, tid)).filter(|known| {
-            !self.verbose && known.own == hop.own && known.from_ns <= from_ns && from_ns <= known.to_ns
-        });
+        let known = self
+            .busy
+            .remove(&(self.at_hop, tid))
+            .filter(|known| !self.verbose && known.own == hop.own && known.from_ns <= to_ns && from_ns <= known.to_ns);
         let begun = || Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: VecDeque::new(), past: 0 };
         let mut busy = known.unwrap_or_else(begun);
+        if from_ns < busy.from_ns {
+            // A message that was overtaken.
+            for piece in self.handling(tid, from_ns, busy.from_ns, hop).into_iter().rev() {
+                busy.pieces.push_front(piece);
+                busy.past -= 1;
+            }
+            busy.from_ns = from_ns;
+        }
         if busy.to_ns < to_ns {
-            let mut later = self.walk(tid, busy.to_ns, to_ns, None, hop, 0).0;
-            let handled = self.spans.handled(tid, busy.to_ns, to_ns, self.receivers.contains(&tid));
-            set_handled(&mut later, &handled);
-            busy.pieces.extend(later);
+            busy.pieces.extend(self.handling(tid, busy.to_ns, to_ns, hop));
             busy.to_ns = to_ns;
         }
-        // Messages come in the order of their start: what lies before this one is of no use to the next, mostly.
-        let past = busy.pieces.partition_point(|piece| piece.to_ns <= from_ns);
+        // What lies before all that are under way is of no use any more.
+        let past = busy.pieces.partition_point(|piece| piece.to_ns <= self.since_ns.min(from_ns));
         busy.pieces.drain(..past);
-        busy.past += past;
+        busy.past += past as isize;
         busy.from_ns = busy.pieces.front().map_or(from_ns, |piece| piece.from_ns);
+        let first = busy.pieces.partition_point(|piece| piece.to_ns <= from_ns);
         let end = busy.pieces.partition_point(|piece| piece.from_ns < to_ns);
         let clip =
             |piece: &Piece| Piece { from_ns: piece.from_ns.max(from_ns), to_ns: piece.to_ns.min(to_ns), ..*piece };
@@ -1027,9 +1036,9 @@ impl Walker<'_> {
         let is_one_host = host_of(hop.own[0]) == host_of(hop.own[1]);
         let sums = self.sums_blocks && is_one_host && !self.shared.contains_key(&tid);
         let mut pieces = Vec::new();
-        let mut at = 0;
+        let mut at = first;
         while at < end {
-            let is_first = (busy.past + at).is_multiple_of(BLOCK) && busy.pieces[at].from_ns >= from_ns;
+            let is_first = (busy.past + at as isize) % BLOCK as isize == 0 && busy.pieces[at].from_ns >= from_ns;
             // The latest of them differ from message to message.
             let is_block = sums && is_first && at + 2 * BLOCK <= end;
             if is_block && busy.pieces.range(at..at + BLOCK).all(|piece| piece.behind != own) {
@@ -1046,6 +1055,14 @@ impl Walker<'_> {
         pieces
     }
 
+    /// What the thread did, with the message that it was at then.
+    fn handling(&mut self, tid: i32, from_ns: u64, to_ns: u64, hop: Hop) -> Vec<Piece> {
+        let mut pieces = self.walk(tid, from_ns, to_ns, None, hop, 0).0;
+        let handled = self.spans.handled(tid, from_ns, to_ns, self.receivers.contains(&tid));
+        set_handled(&mut pieces, &handled);
+        pieces
+    }
+
     /// The pieces that one of the hop stands for, until the hop of another message is walked.
     pub fn block(&self, hop: u16, of: &Piece) -> Vec<Piece> {
         let Some(busy) = self.busy.get(&(hop, of.tid)) else { return vec![*of] };
@@ -1055,7 +1072,7 @@ impl Walker<'_> {
     }
 
     /// Whether the thread has nothing to do at that moment: until when, and whether it waits for data (or for its timer).
-    fn idles_at(&mut self, tid: i32, time_ns: u64) -> Option<(u64, bool)> {
+    pub fn idles_at(&mut self, tid: i32, time_ns: u64) -> Option<(u64, bool)> {
         let timelines = self.timelines;
         let timeline = timelines.threads.get(&tid)?;
         let at = timeline.segments.partition_point(|s| s.start_ns <= time_ns).checked_sub(1)?;
