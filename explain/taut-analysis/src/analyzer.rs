@@ -143,6 +143,7 @@ impl Analyzer {
             receivers: Default::default(),
             shared: Default::default(),
             at_hop: 0,
+            since_ns: 0,
             busy: Default::default(),
             verbose: false,
             sums_blocks: false,

@@ -27,12 +27,13 @@ use crate::{
     modes,
     options::{Above, ExplainOptions},
     passage::Passage,
-    queues::Queues,
+    queues::{Queues, Way},
     recommendations,
     replay::Replay,
     result::Chain,
-    rows::{RowSink, Teller},
+    rows::{MessageRow, RowSink, Teller},
     sides,
+    under_way::{Hops, UnderWay},
     walk::{Behind, KERNEL_EVENTS_LOST, Piece, STAMPS_LOST, Walker},
 };
 
@@ -65,7 +66,9 @@ pub(crate) fn explain(
     walker.receivers.clear();
     walker.shared = shared(&all, &columns, walker.timelines);
     let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
-    let mut queues = Queues::learn(&some(&all[(warm as usize).min(all.len())..], &columns), walker);
+    let counted = &all[(warm as usize).min(all.len())..];
+    let passages = counted.iter().filter_map(|(_, stamps)| Passage::of(stamps, &columns));
+    let mut queues = Queues::learn(&some(counted, &columns), passages, walker);
     walker.busy.clear();
     // Where nothing but the queue has to be known of what is in a block.
     let is_plain = !walker.spans.has_locks() && walker.holds.is_empty();
@@ -76,39 +79,62 @@ pub(crate) fn explain(
     // Messages that do not count have rows all the same. They come from queues of their own: the figures of the others do not depend
     // on whether rows are read.
     let mut of_all = teller.as_ref().map(|_| queues.clone());
-    for (nth, &(message, stamps)) in (0..).zip(&all) {
+    let mut under_way = UnderWay::new();
+    for (nth, next) in (0..).zip(all.iter().map(Some).chain([None])) {
+        let next_ns = next.map_or(u64::MAX, |(_, stamps)| stamps[0].time_ns);
+        walker.since_ns = under_way.since_ns().unwrap_or(0);
+        under_way.go_until(next_ns, |one: &mut OnWay<'_>| {
+            let Some((hop, from, to)) = one.way.next() else { return };
+            walker.at_hop = hop;
+            let pieces = match walker.is_blind() {
+                true => vec![Piece::unknown(from.time_ns, to.time_ns, to.tid)],
+                false => walker.hop(one.way.passage.id, from, to),
+            };
+            if sides.is_some() {
+                one.walked.extend(pieces.iter().map(|piece| (hop, *piece)));
+            }
+            if let Some((queues, way)) = of_all.as_mut().zip(one.of_all.as_mut()) {
+                queues.divide(way, pieces.clone(), walker);
+            }
+            match one.counts || one.of_all.is_none() {
+                true => queues.divide(&mut one.way, pieces, walker),
+                false => one.way.skip(),
+            }
+        });
+        while let Some(one) = under_way.pop() {
+            let OnWay { nth, way: Way { passage, mut divided, .. }, of_all, row, is_explained, counts, walked } = one;
+            match &mut sides {
+                Some(sides) if counts => sides.add(passage.start_ns(), &walked, walker, strangers),
+                Some(sides) if is_explained => sides.add_startup(&walked, walker, strangers),
+                _ => {}
+            }
+            if let Some((teller, row)) = teller.as_mut().zip(row) {
+                let told = of_all.filter(|_| !counts).map(|way| way.divided);
+                teller.hops(&row, &passage, &told.as_ref().unwrap_or(&divided).pieces, walker);
+            }
+            if !counts {
+                continue;
+            }
+            if walker.is_blind() {
+                divided.pieces = passage.unknown();
+            }
+            kept.take(&passage, &divided.pieces);
+            ledger.add(passage.id, passage.start_ns(), passage.total_ns(), divided);
+            through.push(nth);
+        }
+        let Some(&(message, stamps)) = next else { break };
         let passage = Passage::partly(stamps, &columns);
-        let told = teller.as_mut().map(|teller| teller.message(nth, message, stamps, &passage, context));
+        let told = teller.as_mut().map(|teller| teller.message(nth.into(), message, stamps, &passage, context));
         let is_explained = !wanted.only_rows && passage.is_whole(line.points.len());
-        let counts = is_explained && nth >= warm;
+        let counts = is_explained && u64::from(nth) >= warm;
         let row = match told {
             Some(None) => continue,
             None if !(counts || is_explained && sides.is_some()) => continue,
             told => told.flatten(),
         };
-        let pieces = if walker.is_blind() { passage.unknown_by_hop() } else { passage.pieces(walker) };
-        match &mut sides {
-            Some(sides) if counts => sides.add(passage.start_ns(), &pieces, walker, strangers),
-            Some(sides) if is_explained => sides.add_startup(&pieces, walker, strangers),
-            _ => {}
-        }
-        let of_all = of_all.as_mut().map(|of_all| of_all.divide(&passage, pieces.clone(), walker));
-        let mut divided = match of_all.filter(|_| !counts) {
-            Some(divided) => divided,
-            None => queues.divide(&passage, pieces, walker),
-        };
-        if let Some((teller, row)) = teller.as_mut().zip(row) {
-            teller.hops(&row, &passage, &divided.pieces, walker);
-        }
-        if !counts {
-            continue;
-        }
-        if walker.is_blind() {
-            divided.pieces = passage.unknown();
-        }
-        kept.take(&passage, &divided.pieces);
-        ledger.add(passage.id, passage.start_ns(), passage.total_ns(), divided);
-        through.push(nth as u32);
+        let of_all = of_all.as_mut().map(|of_all| of_all.begin(passage.clone(), walker));
+        let way = if counts || of_all.is_none() { queues.begin(passage, walker) } else { Way::of(passage) };
+        under_way.push(OnWay { nth, way, of_all, row, is_explained, counts, walked: Vec::new() });
     }
     if wanted.only_rows {
         return Vec::new();
@@ -142,11 +168,14 @@ pub(crate) fn explain(
     };
     let mut refused = Vec::new();
     if !wanted.only_causes {
+        let closed = std::mem::take(&mut queues.closed);
         let replay = Replay::of(
             &ledger,
             |row| Passage::of(all[through[row] as usize].1, &columns),
             |tid| walker.server(tid),
-            std::mem::take(&mut queues.closed),
+            |tid| queues.line(tid),
+            |tid| queues.trailing_ns(tid),
+            closed,
         );
         refused = hypotheses::judge(&mut explained, chain, &ledger, totals, replay.as_ref(), walker, wanted);
         explained.recommendations =
@@ -174,6 +203,29 @@ pub(crate) fn explain(
         .collect();
     chain.explained = explained;
     refused
+}
+
+/// A message on its way through the division.
+struct OnWay<'a> {
+    nth: u32,
+    way: Way,
+    /// The same among those that do not count, too.
+    of_all: Option<Way>,
+    row: Option<MessageRow<'a>>,
+    is_explained: bool,
+    counts: bool,
+    /// Pieces as walked, where sides are wanted.
+    walked: Vec<(u16, Piece)>,
+}
+
+impl Hops for OnWay<'_> {
+    fn starts_ns(&self) -> u64 {
+        self.way.passage.passes.first().map_or(u64::MAX, |(_, pass)| pass.time_ns)
+    }
+
+    fn next_ends_ns(&self) -> Option<u64> {
+        self.way.next().map(|(_, _, to)| to.time_ns)
+    }
 }
 
 /// Threads that stamp a chain's messages and run on one CPU only, which another of them runs on, too.

@@ -31,6 +31,7 @@ mod options;
 mod order;
 mod outcomes;
 mod passage;
+mod pools;
 mod predictions;
 mod queues;
 mod recommendations;
@@ -44,6 +45,7 @@ mod stacks;
 mod starts;
 mod startup;
 mod telemetry;
+mod under_way;
 mod wakeups;
 mod walk;
 

@@ -121,6 +121,12 @@ pub(crate) fn of_recording(
             messages.split
         ));
     }
+    if messages.unclear > 0 {
+        notes.push(format!(
+            "{} messages are left out: their id was used again while it was under way, and whose passes are whose is not known",
+            messages.unclear
+        ));
+    }
     if messages.outcomes_only > 0 {
         notes.push(format!("{} outcomes were given to messages that were never stamped", messages.outcomes_only));
     }

@@ -6,6 +6,7 @@ use taut_points::{Pass, PointId};
 use crate::walk::{Moment, Piece, Walker};
 
 /// A message's passes of the chain's points: (column, pass), in order.
+#[derive(Clone)]
 pub(crate) struct Passage {
     pub id: u64,
     pub passes: Vec<(usize, Moment)>,
@@ -40,13 +41,10 @@ impl Passage {
         ends.is_some_and(|((first, _), (last, _))| *first == 0 && *last == points - 1)
     }
 
-    /// One piece a hop, when nothing can be known.
-    pub fn unknown_by_hop(&self) -> Vec<(u16, Piece)> {
-        let piece = |pair: &[(usize, Moment)]| {
-            let (from, (column, to)) = (pair[0].1, pair[1]);
-            (column as u16 - 1, Piece::unknown(from.time_ns, to.time_ns, to.tid))
-        };
-        self.passes.windows(2).map(piece).collect()
+    /// Its hop of that index: its number in the chain, that which ends at the point passed, and where it begins and ends.
+    pub fn hop(&self, index: usize) -> Option<(u16, Moment, Moment)> {
+        let ((_, from), (column, to)) = (*self.passes.get(index)?, *self.passes.get(index + 1)?);
+        Some((column as u16 - 1, from, to))
     }
 
     /// One piece for all, when nothing can be known.
@@ -63,13 +61,12 @@ impl Passage {
         self.passes[self.passes.len() - 1].1.time_ns - self.start_ns()
     }
 
-    /// The pieces of the whole way, each with its hop: that which ends at the next point passed.
+    /// The pieces of the whole way, each with its hop.
     pub fn pieces(&self, walker: &mut Walker<'_>) -> Vec<(u16, Piece)> {
         let mut pieces = Vec::new();
-        for pair in self.passes.windows(2) {
-            let hop = pair[1].0 as u16 - 1;
+        for (hop, from, to) in (0..).map_while(|index| self.hop(index)) {
             walker.at_hop = hop;
-            pieces.extend(walker.hop(self.id, pair[0].1, pair[1].1).into_iter().map(|piece| (hop, piece)));
+            pieces.extend(walker.hop(self.id, from, to).into_iter().map(|piece| (hop, piece)));
         }
         pieces
     }

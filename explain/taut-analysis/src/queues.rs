@@ -5,7 +5,7 @@
 //! what a message waits then is load, and stays `queued`. The rest goes to what made the busy thread late: directly, where the
 //! message waits while it happens; in proportion, where it waits behind the backlog that it left.
 
-use std::rc::Rc;
+use std::{collections::BTreeSet, rc::Rc};
 
 use foldhash::HashMap;
 
@@ -13,6 +13,7 @@ use crate::{
     Cause,
     kind::Kind,
     passage::Passage,
+    pools::Pools,
     walk::{Behind, Moment, Piece, Walker},
 };
 
@@ -24,6 +25,8 @@ const REMEMBERED: usize = 4096;
 const TRAILING_NS: u64 = 20_000;
 /// Blocks of pieces that are remembered: of many more messages than wait at once.
 const BLOCKS_MAX: usize = 4096;
+/// No server is taken for busier: it would never catch up.
+const LOAD_MAX: f64 = 0.95;
 /// Causes of one backlog.
 const DEBTS_MAX: usize = 32;
 
@@ -36,10 +39,13 @@ type Amounts = [u64; CAUSES];
 pub(crate) struct Queues {
     /// Median of a message's own time by hop, cause, and whether the thread that ends the hop has it already.
     typical: HashMap<(u16, bool), Amounts>,
+    /// By hop: the sum of both.
+    typical_ns: HashMap<u16, u64>,
     /// Median of what a thread does for a message after its last stamp of it.
     trailing: HashMap<i32, Amounts>,
     threads: HashMap<i32, Thread>,
-    /// By [`Walker::server`].
+    pools: Pools,
+    /// By [`Queues::server`].
     servers: HashMap<i32, Server>,
     /// By message and thread: of each cause, the share beyond what is typical.
     beyond: HashMap<(u64, i32), [f32; CAUSES]>,
@@ -60,8 +66,13 @@ type Apart = Rc<[(Piece, bool)]>;
 struct Thread {
     /// Its last stamp, and of which message.
     last: Option<(u64, u64)>,
+    /// Of which hop that was the end.
+    hop: u16,
     /// Up to when debts that belong to no explained message are noted.
     noted_ns: u64,
+    /// What it did since that stamp, up to a moment.
+    since: Vec<(Kind, u64)>,
+    since_to_ns: u64,
 }
 
 /// What messages take turns on: a thread, or a CPU that several share.
@@ -69,6 +80,15 @@ struct Thread {
 struct Server {
     /// When it would be free if every message took its typical time.
     free_ns: u64,
+    /// The same, of each thread of a pool, if messages were taken in the order of their start (Kiefer and Wolfowitz 1955).
+    in_order_ns: Vec<u64>,
+    /// Messages that it will take: when each comes.
+    waiting: BTreeSet<(u64, u64)>,
+    /// When the latest message came that it has taken.
+    came_ns: u64,
+    /// When it had its first message, and for how long it would have been at all since at typical times.
+    since_ns: Option<u64>,
+    typical_ns: u64,
     /// What made it late since it was idle last.
     debts: Vec<Debt>,
 }
@@ -102,6 +122,27 @@ pub(crate) struct Divided {
     pub pieces: Vec<(u16, Piece)>,
     pub waits: Vec<(u16, Wait)>,
     pub away: Vec<(u16, u64)>,
+}
+
+/// How far a message's division is.
+pub(crate) struct Way {
+    pub passage: Passage,
+    pub divided: Divided,
+    /// So many of its hops are divided.
+    hops: usize,
+    /// When it would be there if every message took its typical time.
+    typical_ns: u64,
+    /// By hop: how long it would wait then if messages were taken in the order of their start.
+    waits_ns: Vec<u64>,
+    /// By thread: its own time, and what of that is beyond the typical.
+    own: Vec<(i32, Amounts, Amounts)>,
+}
+
+/// By how much the latest message that went before another one came after it, and the share of the time that its server works for messages.
+#[derive(Clone, Copy, Default)]
+struct Overtaken {
+    ns: u64,
+    load: f64,
 }
 
 /// Causes that every message may have some of; only what exceeds the typical makes a backlog.
@@ -152,11 +193,12 @@ pub(crate) fn is_load(piece: &Piece) -> bool {
 
 impl Queues {
     /// Learns from some of the messages what is typical, and which threads stamp on receipt.
-    pub fn learn(passages: &[Passage], walker: &mut Walker<'_>) -> Queues {
+    pub fn learn(passages: &[Passage], all: impl Iterator<Item = Passage>, walker: &mut Walker<'_>) -> Queues {
         let mut queues = Queues::default();
         if walker.is_blind() || !walker.spans.has_stamps() {
             return queues;
         }
+        queues.pools = Pools::of(passages, all, walker);
         let every = passages.len().div_ceil(LEARNED).max(1);
         let mut own: HashMap<(u16, bool), Vec<Amounts>> = HashMap::default();
         let mut lead: HashMap<i32, Vec<u64>> = HashMap::default();
@@ -192,6 +234,10 @@ impl Queues {
             }
         }
         queues.typical = own.into_iter().map(|(key, all)| (key, medians(&all))).collect();
+        for ((hop, _), typical) in &queues.typical {
+            let ordinary = Cause::ALL.into_iter().filter(|cause| is_ordinary(*cause));
+            *queues.typical_ns.entry(*hop).or_default() += ordinary.map(|cause| typical[cause as usize]).sum::<u64>();
+        }
         for (tid, all) in after {
             let mut lengths: Vec<u64> = all.iter().map(|amounts| amounts.iter().sum()).collect();
             let leads = lead.get_mut(&tid).map_or(u64::MAX, |lead| median(lead));
@@ -204,88 +250,137 @@ impl Queues {
         queues
     }
 
-    /// The message's pieces with root causes instead of queues, and its waits for busy threads by hop. Messages come in the
-    /// order of their start.
-    pub fn divide(&mut self, passage: &Passage, pieces: Vec<(u16, Piece)>, walker: &mut Walker<'_>) -> Divided {
-        let mut divided = Divided { pieces: Vec::with_capacity(pieces.len()), ..Divided::default() };
-        let mut of_hop: Vec<Piece> = Vec::with_capacity(pieces.len());
-        let mut left = pieces.as_slice();
-        // When it would pass if every message took its typical time.
-        let mut typical_ns = passage.passes.first().map_or(0, |(_, pass)| pass.time_ns);
-        let mut own_of: Vec<(i32, Amounts, Amounts)> = Vec::with_capacity(passage.passes.len());
-        for (at, pair) in passage.passes.windows(2).enumerate() {
-            let (from, (column, to)) = (pair[0].1, pair[1]);
-            let hop = column as u16 - 1;
-            let (own, later) = left.split_at(left.iter().take_while(|(at, _)| *at == hop).count());
-            of_hop.extend(own.iter().map(|(_, piece)| *piece));
-            left = later;
-            let waits_for_receiver =
-                set_receivers_turns(&mut of_hop, passage.id, to.tid, &passage.passes[at + 2..], walker);
-            let waits = of_hop.iter().any(is_queue);
-            let is_behind = of_hop.iter().any(|piece| piece.behind.is_some());
-            let wait = (waits && from.is_handed_to(to)).then(|| self.wait(hop, passage.id, from, to, &of_hop, walker));
-            let taken_ns = wait.as_ref().map_or(0, |wait| wait.until_ns);
-            let away = of_hop.iter().filter(|piece| piece.is_away && piece.from_ns >= taken_ns);
-            let away_ns: u64 = away.map(|piece| piece.to_ns - piece.from_ns).sum();
-            let key = walker.server(to.tid);
-            self.close(key, hop, &of_hop);
+    /// Messages come in the order of their start, each before any hop of it is divided.
+    pub fn begin(&mut self, passage: Passage, walker: &Walker<'_>) -> Way {
+        let mut way = Way::of(passage);
+        let mut now_ns = way.typical_ns;
+        let mut at: Option<(i32, usize)> = None;
+        for (hop, from, to) in (0..).map_while(|index| way.passage.hop(index)) {
+            let key = self.server(to.tid, walker);
+            let threads = self.pools.threads(to.tid).len().max(1);
             let server = self.servers.entry(key).or_default();
-            let enters = from.is_handed_to(to) && (from.is_due || walker.server(from.tid) != key || from.tid == to.tid);
-            if enters && !is_behind {
+            server.in_order_ns.resize(threads.max(server.in_order_ns.len()), 0);
+            let free = &mut server.in_order_ns;
+            let first = (0..free.len()).min_by_key(|nth| free[*nth]).unwrap_or(0);
+            let (nth, wait_ns) = match at.filter(|(known, _)| *known == key && !from.is_handed_to(to)) {
+                Some((_, nth)) => (nth, 0),
+                None if from.is_handed_to(to) => (first, free[first].saturating_sub(now_ns)),
+                None => (first, 0),
+            };
+            if from.is_handed_to(to) {
+                server.waiting.insert((from.time_ns, way.passage.id));
+            }
+            now_ns += wait_ns + self.typical_ns.get(&hop).copied().unwrap_or(0);
+            free[nth] = free[nth].max(now_ns);
+            at = Some((key, nth));
+            way.waits_ns.push(wait_ns);
+        }
+        way
+    }
+
+    /// Puts root causes in place of queues in the pieces of the way's next hop, and notes its wait for a busy thread. Hops come in the
+    /// order of their ends: the one of two messages that a thread takes first comes first, whichever of them came first.
+    pub fn divide(&mut self, way: &mut Way, mut of_hop: Vec<Piece>, walker: &mut Walker<'_>) {
+        let Some((hop, from, to)) = way.passage.hop(way.hops) else { return };
+        let id = way.passage.id;
+        let later = &way.passage.passes[way.hops + 2..];
+        let waits_for_receiver = set_receivers_turns(&mut of_hop, id, to.tid, later, walker);
+        let in_order_ns = way.waits_ns.get(way.hops).copied().unwrap_or(0);
+        way.hops += 1;
+        let waits = of_hop.iter().any(is_queue);
+        let is_behind = of_hop.iter().any(|piece| piece.behind.is_some());
+        let wait = (waits && from.is_handed_to(to)).then(|| self.wait(hop, id, from, to, &of_hop, walker));
+        let taken_ns = wait.as_ref().map_or(0, |wait| wait.until_ns);
+        let away = of_hop.iter().filter(|piece| piece.is_away && piece.from_ns >= taken_ns);
+        let away_ns: u64 = away.map(|piece| piece.to_ns - piece.from_ns).sum();
+        let key = self.server(to.tid, walker);
+        self.close(key, hop, &of_hop);
+        let is_from_outside = from.is_due || self.server(from.tid, walker) != key || from.tid == to.tid;
+        let server = self.servers.entry(key).or_default();
+        if from.is_handed_to(to) {
+            server.waiting.remove(&(from.time_ns, id));
+            let overtakes = server.waiting.first().is_some_and(|(came_ns, _)| *came_ns < from.time_ns);
+            let last_ns = self.threads.get(&to.tid).and_then(|thread| thread.last).map_or(0, |(last_ns, _)| last_ns);
+            // Where others wait it may only have come in between.
+            if is_from_outside
+                && !is_behind
+                && (!overtakes || walker.idled_until(to.tid, last_ns, to.time_ns).is_some())
+            {
                 server.debts.clear();
             }
-            // What would be waited at typical times.
-            let load_ns =
-                if waits && !from.is_handed_to(to) { u64::MAX } else { server.free_ns.saturating_sub(typical_ns) };
-            if is_behind {
-                of_hop = self.root_causes(hop, to.tid, &of_hop, load_ns, walker);
-            }
-            if waits_for_receiver {
-                of_hop = self.behind_receivers(&of_hop, typical_ns, walker);
-            }
-            let server = self.servers.entry(key).or_default();
-            if from.is_handed_to(to) {
-                typical_ns = typical_ns.max(server.free_ns);
-            }
-            let mut sums = [[0; CAUSES]; 2];
-            for piece in of_hop.iter().filter(|piece| piece.behind.is_none()) {
-                sums[usize::from(is_receivers(piece, from, to))][piece.cause as usize] += piece.to_ns - piece.from_ns;
-            }
-            let mut shares = [[0.0f64; CAUSES]; 2];
-            for (side, sums) in sums.iter().enumerate() {
-                let typical = self.typical.get(&(hop, side == 1)).unwrap_or(&[0; CAUSES]);
-                for (cause, ns) in sums.iter().enumerate().filter(|(_, ns)| **ns > 0) {
-                    let kept = if is_ordinary(Cause::ALL[cause]) { (*ns).min(typical[cause]) } else { 0 };
-                    typical_ns += kept;
-                    shares[side][cause] = 1.0 - kept as f64 / *ns as f64;
-                }
-            }
-            let known = own_of.iter().position(|(tid, ..)| *tid == to.tid).unwrap_or_else(|| {
-                own_of.push((to.tid, [0; CAUSES], [0; CAUSES]));
-                own_of.len() - 1
-            });
-            let (_, all, beyond) = &mut own_of[known];
-            for (cause, ns) in sums[1].iter().enumerate().filter(|(_, ns)| **ns > 0) {
-                all[cause] += ns;
-                beyond[cause] += (*ns as f64 * shares[1][cause]) as u64;
-            }
-            let owed = of_hop.iter().filter(|piece| piece.behind.is_none() && is_receivers(piece, from, to));
-            // Mostly none is beyond the typical.
-            for (piece, share) in
-                owed.map(|piece| (piece, shares[1][piece.cause as usize])).filter(|(_, share)| *share > 0.0)
-            {
-                server.owe(passage.id, Kind::of(hop, piece), ((piece.to_ns - piece.from_ns) as f64 * share) as u64);
-            }
-            server.free_ns = server.free_ns.max(typical_ns);
-            let thread = self.threads.entry(to.tid).or_default();
-            thread.last = thread.last.max(Some((to.time_ns, passage.id)));
-            thread.noted_ns = thread.noted_ns.max(to.time_ns);
-            divided.waits.extend(wait.map(|wait| (hop, wait)));
-            divided.away.extend((away_ns > 0).then_some((hop, away_ns)));
-            divided.pieces.extend(of_hop.drain(..).map(|piece| (hop, piece)));
         }
-        self.remember(passage.id, &own_of);
-        divided
+        // What would be waited at typical times: at these nothing overtakes what it overtook, threads of one CPU do not work off one
+        // stage's backlog after the other's, and a pool has all of its threads.
+        let came_ns = if from.is_handed_to(to) { from.time_ns } else { u64::MAX };
+        let overtaken_ns = server.came_ns.saturating_sub(came_ns);
+        let is_in_order = overtaken_ns > 0 || key != to.tid || server.in_order_ns.len() > 1;
+        if from.is_handed_to(to) {
+            server.came_ns = server.came_ns.max(from.time_ns);
+        }
+        let since_ns = *server.since_ns.get_or_insert(from.time_ns);
+        let all_ns = to.time_ns.saturating_sub(since_ns).max(1) as f64 * server.in_order_ns.len().max(1) as f64;
+        let overtaken = Overtaken { ns: overtaken_ns, load: (server.typical_ns as f64 / all_ns).min(LOAD_MAX) };
+        let load_ns = match from.is_handed_to(to) {
+            true if is_in_order => in_order_ns,
+            true => server.free_ns.saturating_sub(way.typical_ns),
+            false if waits => u64::MAX,
+            false => 0,
+        };
+        if is_behind {
+            let others = self.others_debts(to.tid, wait.as_ref().map_or(from.time_ns, |wait| wait.until_ns), walker);
+            of_hop = self.root_causes(hop, to.tid, &of_hop, load_ns, (others, overtaken), walker);
+        }
+        if waits_for_receiver {
+            of_hop = self.behind_receivers(&of_hop, way.typical_ns, walker);
+        }
+        let server = self.servers.entry(key).or_default();
+        // Of those taken together, too, the thread is at one after the other.
+        match from.is_handed_to(to) && is_in_order {
+            true => way.typical_ns += load_ns,
+            false if from.is_handed_to(to) || waits => way.typical_ns = way.typical_ns.max(server.free_ns),
+            false => {}
+        }
+        let mut sums = [[0; CAUSES]; 2];
+        for piece in of_hop.iter().filter(|piece| piece.behind.is_none()) {
+            sums[usize::from(is_receivers(piece, from, to))][piece.cause as usize] += piece.to_ns - piece.from_ns;
+        }
+        let mut shares = [[0.0f64; CAUSES]; 2];
+        for (side, sums) in sums.iter().enumerate() {
+            let typical = self.typical.get(&(hop, side == 1)).unwrap_or(&[0; CAUSES]);
+            for (cause, ns) in sums.iter().enumerate().filter(|(_, ns)| **ns > 0) {
+                let kept = if is_ordinary(Cause::ALL[cause]) { (*ns).min(typical[cause]) } else { 0 };
+                way.typical_ns += kept;
+                server.typical_ns += if side == 1 { kept } else { 0 };
+                shares[side][cause] = 1.0 - kept as f64 / *ns as f64;
+            }
+        }
+        let owed = of_hop.iter().filter(|piece| piece.behind.is_none() && is_receivers(piece, from, to));
+        // Mostly none is beyond the typical.
+        for (piece, share) in
+            owed.map(|piece| (piece, shares[1][piece.cause as usize])).filter(|(_, share)| *share > 0.0)
+        {
+            server.owe(id, Kind::of(hop, piece), ((piece.to_ns - piece.from_ns) as f64 * share) as u64);
+        }
+        server.free_ns = server.free_ns.max(way.typical_ns);
+        let thread = self.threads.entry(to.tid).or_default();
+        (thread.last, thread.hop) = (thread.last.max(Some((to.time_ns, id))), hop);
+        (thread.since_to_ns, thread.noted_ns) = (to.time_ns, thread.noted_ns.max(to.time_ns));
+        thread.since.clear();
+        let beyond = way.beyond(to.tid, &sums[1], &shares[1]);
+        self.remember(id, to.tid, beyond);
+        way.divided.waits.extend(wait.map(|wait| (hop, wait)));
+        way.divided.away.extend((away_ns > 0).then_some((hop, away_ns)));
+        way.divided.pieces.extend(of_hop.into_iter().map(|piece| (hop, piece)));
+    }
+
+    /// What the thread takes its messages from: itself, or its pool.
+    pub fn line(&self, tid: i32) -> i32 {
+        self.pools.line(tid)
+    }
+
+    /// What the thread typically does for a message after its last stamp of it.
+    pub fn trailing_ns(&self, tid: i32) -> u64 {
+        self.trailing.get(&tid).map_or(0, |amounts| amounts.iter().sum())
     }
 
     /// What the thread did before it took the message, as far as it is no explained message's own time; notes what made it late.
@@ -322,7 +417,7 @@ impl Queues {
             }
         }
         let away_ns = before.iter().filter(|piece| piece.is_away).map(|p| p.to_ns - p.from_ns).sum();
-        let key = walker.server(to.tid);
+        let key = self.server(to.tid, walker);
         self.close(key, 0, &before);
         before.retain(|piece| !is_turn(piece));
         let trailing = self.trailing.get(&to.tid).copied().unwrap_or([0; CAUSES]);
@@ -341,7 +436,7 @@ impl Queues {
         let thread = self.threads.entry(to.tid).or_default();
         let server = self.servers.entry(key).or_default();
         // Others of a shared CPU may have had it meanwhile.
-        let was_idle = !is_linked && key == to.tid;
+        let was_idle = !is_linked && key == to.tid && server.in_order_ns.len() <= 1;
         if was_idle {
             server.debts.clear();
         }
@@ -441,9 +536,10 @@ impl Queues {
         tid: i32,
         pieces: &[Piece],
         load_ns: u64,
+        (others, overtaken): (Vec<Debt>, Overtaken),
         walker: &mut Walker<'_>,
     ) -> Vec<Piece> {
-        let server = walker.server(tid);
+        let server = self.server(tid, walker);
         let divided = self.apart(hop, tid, pieces, walker);
         // By thread: of a long queue nearly all is of one.
         let mut known: Option<(i32, u32)> = None;
@@ -460,10 +556,12 @@ impl Queues {
         let none = Server::default();
         let server = self.servers.get(&server).unwrap_or(&none);
         // Portions of the ordinary time, in order: each debt's, then what stays queued.
-        let portions = server.portions(ordinary_ns.saturating_sub(load_ns)).map(|(debt, ns)| (Some(debt), ns));
+        let debts: Vec<&Debt> = server.debts.iter().chain(&others).collect();
+        let portions = portions(&debts, ordinary_ns.saturating_sub(load_ns), overtaken);
+        let portions = portions.map(|(debt, ns)| (Some(debt), ns));
         let mut portions = portions.chain([(None, u64::MAX)]);
         let mut now = portions.next();
-        let mut result = Vec::with_capacity(divided.len() + server.debts.len());
+        let mut result = Vec::with_capacity(divided.len() + debts.len());
         for (piece, is_ordinary) in divided {
             if !is_ordinary {
                 result.push(piece);
@@ -498,11 +596,14 @@ impl Queues {
     fn behind_receivers(&self, pieces: &[Piece], typical_ns: u64, walker: &Walker<'_>) -> Vec<Piece> {
         let mut result = Vec::with_capacity(pieces.len() + 1);
         for piece in pieces {
-            let server = self.servers.get(&walker.server(piece.other)).filter(|_| is_receivers_turn(piece));
+            let server = self.servers.get(&self.server(piece.other, walker)).filter(|_| is_receivers_turn(piece));
             let mut from_ns = piece.from_ns;
             if let Some(server) = server {
                 let load_ns = server.free_ns.saturating_sub(typical_ns);
-                for (debt, ns) in server.portions((piece.to_ns - piece.from_ns).saturating_sub(load_ns)) {
+                let debts: Vec<&Debt> = server.debts.iter().collect();
+                for (debt, ns) in
+                    portions(&debts, (piece.to_ns - piece.from_ns).saturating_sub(load_ns), Overtaken::default())
+                {
                     let part =
                         debt.as_piece(Piece { from_ns, to_ns: from_ns + ns, ..*piece }, Behind::Message(debt.id));
                     from_ns = part.to_ns;
@@ -512,6 +613,47 @@ impl Queues {
             result.extend((from_ns < piece.to_ns).then_some(Piece { from_ns, ..*piece }));
         }
         result
+    }
+
+    /// What messages that the thread takes wait for: a thread, a pool, or a CPU that threads share.
+    fn server(&self, tid: i32, walker: &Walker<'_>) -> i32 {
+        match walker.server(tid) {
+            alone if alone == tid => self.pools.line(tid),
+            shared => shared,
+        }
+    }
+
+    /// What other threads of the pool are at for longer than they typically are: they have no hand free for the message.
+    fn others_debts(&mut self, tid: i32, until_ns: u64, walker: &mut Walker<'_>) -> Vec<Debt> {
+        let mut debts = Vec::new();
+        for other in self.pools.threads(tid).iter().copied().filter(|other| *other != tid) {
+            let Some(thread) = self.threads.get_mut(&other) else { continue };
+            let Some((_, id)) = thread.last else { continue };
+            if thread.since_to_ns < until_ns {
+                for piece in walker.alone(Moment::of(other, thread.since_to_ns), until_ns) {
+                    let (kind, ns) = (Kind::of(thread.hop + 1, &piece), piece.to_ns - piece.from_ns);
+                    match thread.since.iter_mut().find(|(known, _)| *known == kind) {
+                        Some((_, sum)) => *sum += ns,
+                        None => thread.since.push((kind, ns)),
+                    }
+                }
+                thread.since_to_ns = until_ns;
+            }
+            let typical = self.typical.get(&(thread.hop + 1, true)).copied().unwrap_or([0; CAUSES]);
+            // Else it may have nothing to do.
+            let is_at_it = walker.spans.within(other, until_ns).is_some();
+            let mut left = typical;
+            for (kind, ns) in &thread.since {
+                let kept = match is_ordinary(kind.cause) {
+                    true if is_at_it => (*ns).min(left[kind.cause as usize]),
+                    true => *ns,
+                    false => 0,
+                };
+                left[kind.cause as usize] -= kept.min(left[kind.cause as usize]);
+                debts.extend((kept < *ns).then_some(Debt { id, kind: *kind, ns: ns - kept }));
+            }
+        }
+        debts
     }
 
     /// Keeps when a shared CPU was run by a thread that is not of the chain.
@@ -524,15 +666,43 @@ impl Queues {
         self.beyond.get(&key).or_else(|| self.beyond_before.get(&key)).copied().unwrap_or([0.0; CAUSES])
     }
 
-    fn remember(&mut self, id: u64, own_of: &[(i32, Amounts, Amounts)]) {
+    fn remember(&mut self, id: u64, tid: i32, beyond: [f32; CAUSES]) {
         if self.beyond.len() > REMEMBERED {
             std::mem::swap(&mut self.beyond, &mut self.beyond_before);
             self.beyond.clear();
         }
-        for (tid, all, beyond) in own_of {
-            let share = |cause: usize| if all[cause] > 0 { beyond[cause] as f32 / all[cause] as f32 } else { 0.0 };
-            self.beyond.insert((id, *tid), std::array::from_fn(share));
+        self.beyond.insert((id, tid), beyond);
+    }
+}
+
+impl Way {
+    pub fn of(passage: Passage) -> Way {
+        let typical_ns = passage.passes.first().map_or(0, |(_, pass)| pass.time_ns);
+        Way { passage, divided: Divided::default(), hops: 0, typical_ns, waits_ns: Vec::new(), own: Vec::new() }
+    }
+
+    /// The next hop that is to be divided.
+    pub fn next(&self) -> Option<(u16, Moment, Moment)> {
+        self.passage.hop(self.hops)
+    }
+
+    /// Leaves the next one out.
+    pub fn skip(&mut self) {
+        self.hops += 1;
+    }
+
+    /// Adds its own time in a thread, and the share of that beyond what is typical: of each cause, the share of all of its time there.
+    fn beyond(&mut self, tid: i32, own: &Amounts, shares: &[f64; CAUSES]) -> [f32; CAUSES] {
+        let known = self.own.iter().position(|(known, ..)| *known == tid).unwrap_or_else(|| {
+            self.own.push((tid, [0; CAUSES], [0; CAUSES]));
+            self.own.len() - 1
+        });
+        let (_, all, beyond) = &mut self.own[known];
+        for (cause, ns) in own.iter().enumerate().filter(|(_, ns)| **ns > 0) {
+            all[cause] += ns;
+            beyond[cause] += (*ns as f64 * shares[cause]) as u64;
         }
+        std::array::from_fn(|cause| if all[cause] > 0 { beyond[cause] as f32 / all[cause] as f32 } else { 0.0 })
     }
 }
 
@@ -545,14 +715,6 @@ impl Debt {
 }
 
 impl Server {
-    /// What of so long a wait goes to each of its debts. What made a server late by so much makes nobody wait for longer (Lindley 1952).
-    fn portions(&self, waited_ns: u64) -> impl Iterator<Item = (&Debt, u64)> {
-        let owed: u64 = self.debts.iter().map(|debt| debt.ns).sum();
-        let late_ns = waited_ns.min(owed);
-        let portion = move |debt: &Debt| (u128::from(late_ns) * u128::from(debt.ns) / u128::from(owed.max(1))) as u64;
-        self.debts.iter().map(move |debt| (debt, portion(debt))).filter(|(_, ns)| *ns > 0)
-    }
-
     fn owe(&mut self, id: u64, kind: Kind, ns: u64) {
         if ns == 0 {
             return;
@@ -567,6 +729,17 @@ impl Server {
             *least = Debt { id, kind, ns };
         }
     }
+}
+
+/// What of so long a wait goes to each debt. What made a server late by so much makes no message wait for longer (Lindley 1952), unless
+/// others go before it until the server is no longer late.
+fn portions<'a>(debts: &[&'a Debt], waited_ns: u64, overtaken: Overtaken) -> impl Iterator<Item = (&'a Debt, u64)> {
+    let owed: u64 = debts.iter().map(|debt| debt.ns).sum();
+    let Overtaken { ns, load } = overtaken;
+    let most_ns = (owed as f64 + load * ns as f64).min(owed as f64 / (1.0 - load));
+    let late_ns = waited_ns.min(most_ns as u64);
+    let portion = move |debt: &Debt| (u128::from(late_ns) * u128::from(debt.ns) / u128::from(owed.max(1))) as u64;
+    debts.iter().map(move |debt| (*debt, portion(debt))).filter(|(_, ns)| *ns > 0)
 }
 
 /// Whether a hop's piece is of the time in which the thread that ends it has the message already.

@@ -1,12 +1,13 @@
 //! Predictions: what was recorded is run through again without a cause.
 //!
-//! The first points keep their times. A message starts on a thread when it has arrived and the thread is free, in the order
-//! that was recorded, but no thread waits for a message that comes only after it could begin another one. What a message spent
-//! by itself stays, less the cause; what it spent behind others comes out of the run.
+//! The first points keep their times. A message starts on a thread when it has arrived and the thread is free. Of those that have arrived
+//! the one comes first that came first in the recording, and none waits for one that comes later: so what is urgent stays urgent, and a
+//! stack stays a stack. What a message spent by itself stays, less the cause; what it spent behind others comes out of the run.
 //! A message that no longer waits finds the thread asleep and pays the way to the CPU that messages to an idle thread pay.
+//! A message to a pool goes to the first of its threads that is free, whichever had it in the recording.
 //! Threads that share a CPU take turns on it: each continues while it has messages, and the one that could run first comes next.
 
-use std::{cmp::Reverse, collections::BinaryHeap, iter::Peekable, vec};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use foldhash::HashMap;
 use taut_points::NO_THREAD;
@@ -19,21 +20,15 @@ use crate::{
     queues::Wait,
 };
 
-/// So many of a thread's steps behind the next one may go before it.
-const AHEAD: usize = 256;
-/// And of these so many that could are looked at.
-const LOOKED_AT: usize = 64;
-
 /// A chain's hops in the order of their ends.
 pub(crate) struct Replay {
     steps: Vec<Step>,
     /// Of each row, its first step.
     first: Vec<Option<u32>>,
-    /// Of each thread, its steps.
-    threads: Vec<Vec<u32>>,
-    /// Of each thread, where among its steps those are that another run may have before others: what came before one that was taken
-    /// first, and what goes on with a message after others were taken, as where one read takes several.
-    passing: Vec<Vec<u32>>,
+    /// The threads that were recorded.
+    threads: Vec<Thread>,
+    /// Of each line of messages, the threads that take from it: one, or a pool.
+    lines: Vec<Vec<u32>>,
     /// Of each server, the threads that take turns on it.
     servers: Vec<Vec<u32>>,
     /// Of each server, its number outside.
@@ -56,6 +51,15 @@ struct ByItself {
     base: Vec<u64>,
 }
 
+/// A thread that was recorded.
+#[derive(Clone, Copy)]
+struct Thread {
+    line: u32,
+    server: u32,
+    /// For so long after its latest stamp it is not done with that message: one that comes meanwhile may be the next.
+    trailing_ns: u64,
+}
+
 struct Step {
     row: u32,
     /// The row's next one.
@@ -63,8 +67,12 @@ struct Step {
     /// Index of the row's wait.
     wait: Option<u32>,
     hop: u16,
+    /// That had it in the recording.
     thread: u32,
-    server: u32,
+    /// Whether that thread's step before it is the row's, too, and both are of one handling.
+    follows: bool,
+    /// That thread's stamp before it.
+    before_ns: u64,
     from_ns: u64,
     to_ns: u64,
     /// A shared CPU was another's for so long, once the thread had the message.
@@ -130,41 +138,65 @@ impl Removal<'_> {
     }
 }
 
+/// Numbers of lines or servers by what they are outside, and the threads of each.
+#[derive(Default)]
+struct Numbers {
+    numbers: HashMap<i32, u32>,
+    threads: Vec<Vec<u32>>,
+}
+
+impl Numbers {
+    fn add(&mut self, key: i32, thread: u32) -> u32 {
+        let number = *self.numbers.entry(key).or_insert(self.threads.len() as u32);
+        self.threads.resize_with(self.threads.len().max(number as usize + 1), Vec::new);
+        self.threads[number as usize].push(thread);
+        number
+    }
+}
+
 /// How far a run is.
 struct Run {
     /// By row: when its latest step ended; before the first one, when it starts.
     now: Vec<u64>,
-    steps: Vec<Progress>,
-    threads: Vec<Thread>,
-}
-
-/// Takes the earlier one of the next start and the next moment that is due.
-fn earlier(
-    starts: &mut Peekable<vec::IntoIter<(u64, u32)>>,
-    due: &mut BinaryHeap<Reverse<(u64, u32)>>,
-) -> Option<(u64, u32)> {
-    match (starts.peek(), due.peek()) {
-        (Some(start), other) if other.is_none_or(|Reverse(other)| start <= other) => starts.next(),
-        _ => due.pop().map(|Reverse(moment)| moment),
-    }
-}
-
-/// How far a step is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    /// Its row has not come to it.
-    Ahead,
-    Arrived,
-    Done,
+    /// By row: which thread had it last.
+    had_by: Vec<u32>,
+    threads: Vec<Progress>,
+    /// Of each line, steps of messages that are handed over.
+    lines: Vec<Arrived>,
+    /// Of each server: until when it is taken, and by which thread last.
+    servers: Vec<(u64, Option<u32>)>,
+    /// Moments at which a server may have something to do.
+    due: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 /// A thread in the run.
-#[derive(Clone, Copy, Default)]
-struct Thread {
-    /// Index of its first step that is not done.
-    next: usize,
+#[derive(Clone, Default)]
+struct Progress {
     /// Its latest stamp.
-    free_ns: u64,
+    free_ns: Option<u64>,
+    /// Which step it goes on with.
+    goes_on: Option<u32>,
+    /// Steps of messages that it has already.
+    own: Arrived,
+}
+
+/// Steps that may be next.
+#[derive(Clone, Default)]
+struct Arrived {
+    /// Of messages that have come: the first one in the recording is the first one.
+    there: BinaryHeap<Reverse<u32>>,
+    /// When others come.
+    coming: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Arrived {
+    fn first(&mut self, time_ns: u64) -> Option<u32> {
+        while let Some(Reverse((_, step))) = self.coming.peek().filter(|Reverse((comes_ns, _))| *comes_ns <= time_ns) {
+            self.there.push(Reverse(*step));
+            self.coming.pop();
+        }
+        self.there.peek().map(|Reverse(step)| *step)
+    }
 }
 
 /// A step that a server may do next: the one that could first is the least.
@@ -173,8 +205,6 @@ struct Ready {
     since_ns: u64,
     step: u32,
     thread: u32,
-    /// Index among the thread's steps.
-    at: usize,
 }
 
 impl Replay {
@@ -183,6 +213,8 @@ impl Replay {
         ledger: &Ledger,
         passages: impl Fn(usize) -> Option<Passage>,
         server: impl Fn(i32) -> i32,
+        line: impl Fn(i32) -> i32,
+        trailing_ns: impl Fn(i32) -> u64,
         mut closed: Vec<(i32, u64, u64, Kind)>,
     ) -> Option<Replay> {
         if ledger.rows.iter().all(|row| row.waits().is_empty() && row.away().is_empty()) {
@@ -190,8 +222,9 @@ impl Replay {
         }
         let mut steps = Vec::new();
         let mut own: HashMap<u16, [Vec<u64>; 2]> = HashMap::default();
-        let mut threads: HashMap<i32, u32> = HashMap::default();
-        let mut servers: HashMap<i32, u32> = HashMap::default();
+        let mut tids: HashMap<i32, u32> = HashMap::default();
+        let mut threads: Vec<Thread> = Vec::new();
+        let (mut lines, mut servers) = (Numbers::default(), Numbers::default());
         for (at, row) in ledger.rows.iter().enumerate() {
             for pair in passages(at).iter().flat_map(|passage| passage.passes.windows(2)) {
                 let (from, (column, to)) = (pair[0].1, pair[1]);
@@ -205,17 +238,24 @@ impl Replay {
                 }
                 // Which threads are not known wait for each other nowhere: each step has one of its own.
                 let nobody = i32::MIN + steps.len() as i32;
-                let number = |numbers: &mut HashMap<i32, u32>, key: i32| {
-                    let next = numbers.len() as u32;
-                    *numbers.entry(if key == NO_THREAD { nobody } else { key }).or_insert(next)
+                let (tid, of_server, of_line) = match to.tid {
+                    NO_THREAD => (nobody, nobody, nobody),
+                    tid => (tid, server(tid), line(tid)),
                 };
+                let thread = *tids.entry(tid).or_insert_with(|| {
+                    let number = threads.len() as u32;
+                    let (line, server) = (lines.add(of_line, number), servers.add(of_server, number));
+                    threads.push(Thread { line, server, trailing_ns: trailing_ns(tid) });
+                    number
+                });
                 steps.push(Step {
                     row: at as u32,
                     next: None,
                     wait: wait.map(|wait| wait as u32),
                     hop,
-                    thread: number(&mut threads, to.tid),
-                    server: number(&mut servers, server(to.tid)),
+                    thread,
+                    follows: false,
+                    before_ns: 0,
                     from_ns: from.time_ns,
                     to_ns: to.time_ns,
                     away_ns,
@@ -242,53 +282,36 @@ impl Replay {
             }
         }
         steps.sort_unstable_by_key(|step| (step.to_ns, step.row, step.hop));
-        let mut tids = vec![NO_THREAD; threads.len()];
-        threads.iter().for_each(|(tid, number)| tids[*number as usize] = *tid);
-        let mut of_threads: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
-        let mut of_servers: Vec<Vec<u32>> = vec![Vec::new(); servers.len()];
+        let mut tid_of = vec![NO_THREAD; threads.len()];
+        tids.iter().for_each(|(tid, number)| tid_of[*number as usize] = *tid);
         let mut first = vec![None; ledger.rows.len()];
+        // Of each row and of each thread its latest step; of each thread, when the latest message came that it has taken.
         let mut last: Vec<Option<u32>> = vec![None; ledger.rows.len()];
-        let mut passing: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
-        // Of each step, whether it is in there; of each thread, when the latest message came that it has taken.
-        let mut passes = vec![false; steps.len()];
+        let mut last_of: Vec<Option<u32>> = vec![None; threads.len()];
         let mut came_ns = vec![0; threads.len()];
         for at in 0..steps.len() {
-            let (row, thread, server) = (steps[at].row as usize, steps[at].thread, steps[at].server as usize);
-            let (is_handed, from_ns) = (steps[at].is_handed, steps[at].from_ns);
-            let at = at as u32;
-            let before = last[row].replace(at);
+            let Step { row, thread, hop, is_handed, from_ns, to_ns, .. } = steps[at];
+            let before = last[row as usize].replace(at as u32);
             match before {
-                Some(before) => steps[before as usize].next = Some(at),
-                None => first[row] = Some(at),
+                Some(before) => steps[before as usize].next = Some(at as u32),
+                None => first[row as usize] = Some(at as u32),
             }
-            let of_thread = &of_threads[thread as usize];
-            passes[at as usize] = match (is_handed, before) {
-                (true, _) => from_ns < came_ns[thread as usize],
-                (false, Some(before)) => passes[before as usize] || of_thread.last() != Some(&before),
-                (false, None) => false,
-            };
-            if passes[at as usize]
-                && let Some(other) = of_thread.last()
-            {
-                passing[thread as usize].push(of_thread.len() as u32);
-                // It has what it took together one after the other, if it never pauses: since its stamp of another one it is at this one.
-                let Step { hop, to_ns, .. } = steps[at as usize];
-                let is_of_thread = |kind: &Kind| kind.tid == tids[thread as usize] && !is_pause(kind);
-                let of_hop = ledger.amounts_of(&ledger.rows[row]).map(|(kind, ns)| (&ledger.kinds[kind as usize], ns));
-                let of_thread = of_hop.filter(|(kind, _)| kind.hop == hop && is_of_thread(kind));
-                if !is_handed && of_thread.clone().map(|(_, ns)| ns).sum::<u64>() == to_ns - from_ns {
-                    let others_ns = steps[*other as usize].to_ns.saturating_sub(from_ns);
-                    let queued_ns: u64 = of_thread.filter(|(kind, _)| kind.queued).map(|(_, ns)| ns).sum();
-                    let step = &mut steps[at as usize];
-                    (step.others_ns, step.are_others_apart) = (others_ns, queued_ns >= others_ns);
-                }
-            }
+            let other = last_of[thread as usize].replace(at as u32);
+            steps[at].follows = !is_handed && before.is_some() && other == before;
+            steps[at].before_ns = other.map_or(0, |other| steps[other as usize].to_ns);
             if is_handed {
                 came_ns[thread as usize] = from_ns.max(came_ns[thread as usize]);
-            }
-            of_threads[thread as usize].push(at);
-            if !of_servers[server].contains(&thread) {
-                of_servers[server].push(thread);
+            } else if let (Some(other), true) = (other, before.is_some() && other != before) {
+                // It has what it took together one after the other, if it never pauses: since its stamp of another one it is at this one.
+                let is_of_thread = |kind: &Kind| kind.tid == tid_of[thread as usize] && !is_pause(kind);
+                let of_hop = ledger.amounts_of(&ledger.rows[row as usize]);
+                let of_hop = of_hop.map(|(kind, ns)| (&ledger.kinds[kind as usize], ns));
+                let of_thread = of_hop.filter(|(kind, _)| kind.hop == hop && is_of_thread(kind));
+                if of_thread.clone().map(|(_, ns)| ns).sum::<u64>() == to_ns - from_ns {
+                    let others_ns = steps[other as usize].to_ns.saturating_sub(from_ns);
+                    let queued_ns: u64 = of_thread.filter(|(kind, _)| kind.queued).map(|(_, ns)| ns).sum();
+                    (steps[at].others_ns, steps[at].are_others_apart) = (others_ns, queued_ns >= others_ns);
+                }
             }
         }
         let median = |values: &mut Vec<u64>| {
@@ -300,28 +323,28 @@ impl Replay {
         };
         let lead_ns = own.iter_mut().map(|(hop, own)| lead((*hop, own))).collect();
         closed.sort_unstable_by_key(|(_, from_ns, to_ns, _)| (*from_ns, *to_ns));
-        let mut of_closed: Vec<Vec<(u64, u64, Kind)>> = vec![Vec::new(); servers.len()];
+        let mut of_closed: Vec<Vec<(u64, u64, Kind)>> = vec![Vec::new(); servers.threads.len()];
         for (key, from_ns, to_ns, kind) in closed {
-            let Some(number) = servers.get(&key) else { continue };
+            let Some(number) = servers.numbers.get(&key) else { continue };
             let all = &mut of_closed[*number as usize];
             // Several messages wait at once.
             let from_ns = from_ns.max(all.last().map_or(0, |(_, to_ns, _)| *to_ns));
             all.extend((from_ns < to_ns).then_some((from_ns, to_ns, kind)));
         }
-        let mut keys = vec![0; servers.len()];
-        servers.iter().for_each(|(key, number)| keys[*number as usize] = *key);
+        let mut keys = vec![0; servers.threads.len()];
+        servers.numbers.iter().for_each(|(key, number)| keys[*number as usize] = *key);
         let mut replay = Replay {
             steps,
             first,
-            threads: of_threads,
-            passing,
-            servers: of_servers,
+            threads,
+            lines: lines.threads,
+            servers: servers.threads,
             keys,
             closed: of_closed,
             lead_ns,
             by_itself: None,
         };
-        if replay.servers.iter().any(|threads| threads.len() > 1) {
+        if replay.servers.iter().chain(&replay.lines).any(|threads| threads.len() > 1) {
             let none = Removals { all: Vec::new(), ends: vec![0; ledger.rows.len()] };
             let nothing = Removal { of_rows: &none, of_wait: &|_, _, _| 0, slower: 1.0 };
             let totals = replay.totals(ledger, &nothing);
@@ -344,64 +367,61 @@ impl Replay {
     pub fn server(&self, row: usize, hop: u16) -> Option<i32> {
         let next = |at: &u32| self.steps[*at as usize].next;
         let mut of_row = std::iter::successors(self.first[row], next).map(|at| &self.steps[at as usize]);
-        of_row.find(|step| step.hop == hop).map(|step| self.keys[step.server as usize])
+        of_row.find(|step| step.hop == hop).map(|step| self.keys[self.server_of(step.thread) as usize])
     }
 
     /// The rows' totals without what is removed.
     pub fn totals(&self, ledger: &Ledger, removal: &Removal<'_>) -> Vec<u64> {
         let mut run = Run {
             now: ledger.rows.iter().map(|row| row.start_ns).collect(),
-            steps: vec![Progress::Ahead; self.steps.len()],
-            threads: vec![Thread::default(); self.threads.len()],
+            had_by: vec![u32::MAX; ledger.rows.len()],
+            threads: vec![Progress::default(); self.threads.len()],
+            lines: vec![Arrived::default(); self.lines.len()],
+            servers: vec![(0, None); self.servers.len()],
+            due: BinaryHeap::new(),
         };
-        // Of each server: until when it is taken, and by which thread last.
-        let mut servers: Vec<(u64, Option<u32>)> = vec![(0, None); self.servers.len()];
         let closed: Vec<Vec<(u64, u64)>> = self.closed.iter().map(|all| still_closed(all, removal)).collect();
-        // Moments at which a server may have something to do. The rows' starts are known before: in the heap are those under way.
-        let mut due: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
-        let mut starts = Vec::with_capacity(self.first.len());
-        for step in self.first.iter().flatten() {
-            run.steps[*step as usize] = Progress::Arrived;
-            let step = &self.steps[*step as usize];
-            starts.push((run.now[step.row as usize], step.server));
-        }
-        starts.sort_unstable();
-        let mut starts = starts.into_iter().peekable();
-        while let Some((time_ns, server)) = earlier(&mut starts, &mut due) {
-            let (taken_ns, by) = servers[server as usize];
+        let mut starts = self.first.iter().flatten().copied().peekable();
+        loop {
+            let due_ns = run.due.peek().map_or(u64::MAX, |Reverse((time_ns, _))| *time_ns);
+            let starts_ns = |step: &u32| run.now[self.steps[*step as usize].row as usize];
+            if let Some(step) = starts.next_if(|step| starts_ns(step) <= due_ns) {
+                self.arrive(step, &mut run);
+                continue;
+            }
+            let Some(Reverse((time_ns, server))) = run.due.pop() else { break };
+            let (taken_ns, by) = run.servers[server as usize];
             if taken_ns > time_ns {
                 continue;
             }
-            let of_thread = |thread: &u32| self.ready(*thread, time_ns, ledger, removal, &run);
-            let all = || self.servers[server as usize].iter().filter_map(of_thread);
-            let goes_on = all().find(|ready| Some(ready.thread) == by && ready.since_ns <= time_ns);
-            let Some(ready) = goes_on.or_else(|| all().min()) else { continue };
+            let threads = &self.servers[server as usize];
+            let mut next: Option<Ready> = None;
+            for thread in threads {
+                let Some(ready) = self.ready(*thread, time_ns, removal, &mut run) else { continue };
+                if Some(*thread) == by && ready.since_ns <= time_ns {
+                    next = Some(ready);
+                    break;
+                }
+                next = Some(next.map_or(ready, |next| next.min(ready)));
+            }
+            let Some(ready) = next else { continue };
             if ready.since_ns > time_ns {
-                due.push(Reverse((ready.since_ns, server)));
+                run.due.push(Reverse((ready.since_ns, server)));
                 continue;
             }
             let step = &self.steps[ready.step as usize];
-            let ends_ns = self.ends(step, ready, time_ns, ledger, removal, &run);
-            let ends_ns = open_at(&closed[server as usize], time_ns, ends_ns);
-            run.now[step.row as usize] = ends_ns;
-            run.steps[ready.step as usize] = Progress::Done;
-            let steps = &self.threads[ready.thread as usize];
-            let thread = &mut run.threads[ready.thread as usize];
-            thread.free_ns = thread.free_ns.max(ends_ns);
-            while steps.get(thread.next).is_some_and(|step| run.steps[*step as usize] == Progress::Done) {
-                thread.next += 1;
+            // A thread alone begins when it has the message: another one may come first until then.
+            let turn_ns = if threads.len() > 1 { time_ns } else { ready.since_ns };
+            let ends_ns = self.ends(step, ready, turn_ns, ledger, removal, &run);
+            let free_ns = run.threads[ready.thread as usize].free_ns.unwrap_or(0);
+            let looks_ns = free_ns + removal.slowed(self.threads[ready.thread as usize].trailing_ns);
+            let begins_ns = ends_ns.saturating_sub(removal.slowed(step.in_hand_ns(removal))).max(looks_ns.min(ends_ns));
+            if threads.len() == 1 && step.is_handed && begins_ns > time_ns {
+                run.due.push(Reverse((begins_ns, server)));
+                continue;
             }
-            servers[server as usize] = (ends_ns, Some(ready.thread));
-            due.push(Reverse((ends_ns, server)));
-            if let Some(next) = step.next {
-                run.steps[next as usize] = Progress::Arrived;
-                let next = &self.steps[next as usize];
-                due.push(Reverse((ends_ns, next.server)));
-                // When it comes is known from now on, and so what may go before it.
-                if !self.passing[next.thread as usize].is_empty() {
-                    due.push(Reverse((time_ns, next.server)));
-                }
-            }
+            let ends_ns = open_at(&closed[server as usize], turn_ns, ends_ns);
+            self.done(ready, ends_ns, &mut run);
         }
         let total = |(row, end): (&Row, u64)| {
             let ns = end.saturating_sub(row.start_ns);
@@ -410,40 +430,71 @@ impl Replay {
         ledger.rows.iter().zip(run.now).map(total).collect()
     }
 
-    /// A thread's next step, and since when the thread could run for it: what it waits it leaves its CPU to others. It is the next one as
-    /// recorded, or one behind it that begins before any of those ahead of it comes.
-    fn ready(&self, thread: u32, time_ns: u64, ledger: &Ledger, removal: &Removal<'_>, run: &Run) -> Option<Ready> {
-        let steps = &self.threads[thread as usize];
-        let Thread { next, free_ns } = run.threads[thread as usize];
-        let ready = |at: usize| {
-            let step = *steps.get(at)?;
-            let of = &self.steps[step as usize];
-            let since_ns = run.now[of.row as usize].max(free_ns) + of.off_ns(removal);
-            (run.steps[step as usize] == Progress::Arrived).then_some(Ready { since_ns, step, thread, at })
-        };
-        let comes_ns = |step: &u32| run.now[self.steps[*step as usize].row as usize];
-        let is_open = |step: &u32| run.steps[*step as usize] != Progress::Done;
-        let passing = &self.passing[thread as usize];
-        let waits_for = steps.get(next).map(comes_ns).filter(|comes_ns| *comes_ns > free_ns && !passing.is_empty());
-        let Some(first_comes_ns) = waits_for else { return ready(next) };
-        // A message that the thread has begun it ends.
-        let goes_on = |ready: &Ready| {
-            let (before, step) = (steps[ready.at - 1], &self.steps[ready.step as usize]);
-            !step.is_handed && !is_open(&before) && self.steps[before as usize].row == step.row
-        };
-        let goes_before = |ready: &Ready| {
-            let step = &self.steps[ready.step as usize];
-            if comes_ns(&ready.step) >= first_comes_ns {
-                return false;
+    /// The row comes to the step.
+    fn arrive(&self, at: u32, run: &mut Run) {
+        let step = &self.steps[at as usize];
+        let (row, line) = (step.row as usize, self.threads[step.thread as usize].line);
+        let comes_ns = run.now[row];
+        let wakes = |thread: u32, run: &mut Run| {
+            let server = self.server_of(thread);
+            // A server that is taken looks when it is free.
+            if run.servers[server as usize].0 <= comes_ns {
+                run.due.push(Reverse((comes_ns, server)));
             }
-            let ends_ns = self.ends(step, *ready, time_ns.max(ready.since_ns), ledger, removal, run);
-            let begins_ns = ends_ns.saturating_sub(removal.slowed(step.in_hand_ns(removal)));
-            steps[next..ready.at].iter().filter(|step| is_open(step)).all(|step| begins_ns < comes_ns(step))
         };
-        let behind = passing[passing.partition_point(|at| *at as usize <= next)..].iter().map(|at| *at as usize);
-        let near = behind.take_while(|at| *at < next + AHEAD).filter(|at| is_open(&steps[*at]));
-        let near = near.take(LOOKED_AT).filter_map(ready);
-        near.clone().find(goes_on).or_else(|| near.filter(goes_before).min()).or_else(|| ready(next))
+        if step.is_handed {
+            run.lines[line as usize].coming.push(Reverse((comes_ns, at)));
+            self.lines[line as usize].iter().for_each(|thread| wakes(*thread, run));
+            return;
+        }
+        // Who of a pool has it goes on with it.
+        let had_by = run.had_by[row];
+        let has_it = self.threads.get(had_by as usize).is_some_and(|thread| thread.line == line);
+        let thread = if has_it { had_by } else { step.thread };
+        let progress = &mut run.threads[thread as usize];
+        match step.follows && thread == had_by {
+            true => progress.goes_on = Some(at),
+            false => progress.own.coming.push(Reverse((comes_ns, at))),
+        }
+        wakes(thread, run);
+    }
+
+    /// A step is done by then.
+    fn done(&self, ready: Ready, ends_ns: u64, run: &mut Run) {
+        let Ready { step: at, thread, .. } = ready;
+        let step = &self.steps[at as usize];
+        let server = self.server_of(thread);
+        let progress = &mut run.threads[thread as usize];
+        if progress.goes_on == Some(at) {
+            progress.goes_on = None;
+        } else if step.is_handed {
+            run.lines[self.threads[thread as usize].line as usize].there.pop();
+        } else {
+            progress.own.there.pop();
+        }
+        progress.free_ns = progress.free_ns.max(Some(ends_ns));
+        run.now[step.row as usize] = ends_ns;
+        run.had_by[step.row as usize] = thread;
+        run.servers[server as usize] = (ends_ns, Some(thread));
+        run.due.push(Reverse((ends_ns, server)));
+        if let Some(next) = step.next {
+            self.arrive(next, run);
+        }
+    }
+
+    fn server_of(&self, thread: u32) -> u32 {
+        self.threads[thread as usize].server
+    }
+
+    /// A thread's next step, and since when the thread could run for it: what it waits it leaves its CPU to others. A message that it has
+    /// begun it ends.
+    fn ready(&self, thread: u32, time_ns: u64, removal: &Removal<'_>, run: &mut Run) -> Option<Ready> {
+        let progress = &mut run.threads[thread as usize];
+        let handed = run.lines[self.threads[thread as usize].line as usize].first(time_ns);
+        let step = progress.goes_on.or_else(|| [handed, progress.own.first(time_ns)].into_iter().flatten().min())?;
+        let of = &self.steps[step as usize];
+        let since_ns = run.now[of.row as usize].max(progress.free_ns.unwrap_or(0)) + of.off_ns(removal);
+        Some(Ready { since_ns, step, thread })
     }
 
     /// When a step ends of which the turn comes at that moment.
@@ -452,13 +503,11 @@ impl Replay {
         let arrives_ns = run.now[row];
         let off_ns = step.off_ns(removal);
         let (since_ns, time_ns) = (ready.since_ns - off_ns, time_ns - off_ns);
-        // The latest stamp before it of those that the thread has come to, and when that is in this run.
-        let before = self.threads[ready.thread as usize][..ready.at].iter().rev();
-        let before = before.map(|step| *step as usize).find(|step| run.steps[*step] == Progress::Done);
-        let last = before.map(|step| (self.steps[step].to_ns, run.threads[ready.thread as usize].free_ns));
+        // The thread's latest stamp in this run.
+        let last_ns = run.threads[ready.thread as usize].free_ns;
         let removed = step.removed(removal);
         let Some(wait) = step.wait else {
-            let (recorded, free_ns) = last.unwrap_or_default();
+            let free_ns = last_ns.unwrap_or(0);
             let (whole, gone) = (step.to_ns - step.from_ns, removed.own_ns + removed.behind_ns + step.away_ns);
             if step.others_ns > 0 {
                 let gone = match step.are_others_apart {
@@ -469,7 +518,7 @@ impl Replay {
                 return arrives_ns.max(free_ns) + removal.slowed(left) + (time_ns - since_ns);
             }
             // The thread may have had nothing to do when the message came, and have something in this run: then it has this in hand after that.
-            let in_hand = step.in_hand_ns(removal) * u64::from(recorded <= step.from_ns);
+            let in_hand = step.in_hand_ns(removal) * u64::from(step.before_ns <= step.from_ns);
             let alone = arrives_ns + removal.slowed(whole.saturating_sub(gone));
             return alone.max(free_ns + removal.slowed(in_hand)) + (time_ns - since_ns);
         };
@@ -478,7 +527,7 @@ impl Replay {
         let left = step.to_ns.saturating_sub(taken_ns).saturating_sub(removed.own_ns + step.away_ns);
         // Others may have had their turn first.
         let turn_ns = (time_ns > since_ns).then_some(time_ns);
-        let free_ns = free(wait, last, turn_ns, removal);
+        let free_ns = free(wait, last_ns, turn_ns, removal);
         let lead = self.lead_ns.get(&step.hop).copied().unwrap_or(0);
         let starts = if arrives_ns <= free_ns { free_ns } else { arrives_ns + removal.slowed(lead) };
         starts + removal.slowed(left)
@@ -534,23 +583,19 @@ fn is_pause(kind: &Kind) -> bool {
     kind.is_away || matches!(kind.cause, Io | Network | Sleep | TimerSlack | Executor | Partner | Unknown)
 }
 
-/// When the thread is free for the message in this run: so long after its turn came as it did something else since its latest
-/// stamp, less what is removed of that and the time that the CPU was another's; or as recorded, where it was busy with something else.
-fn free(wait: &Wait, last: Option<(u64, u64)>, turn_ns: Option<u64>, removal: &Removal<'_>) -> u64 {
+/// When the thread is free for the message in this run: so long after its latest stamp, or after its turn came, as it did something else
+/// before it took it, less what is removed of that and the time that the CPU was another's; or as recorded, where it was busy with
+/// something else.
+fn free(wait: &Wait, last_ns: Option<u64>, turn_ns: Option<u64>, removal: &Removal<'_>) -> u64 {
     let removed: u64 =
         wait.pieces.iter().map(|(kind, ns, beyond)| (removal.of_wait)(kind, *ns, *beyond).min(*ns)).sum();
     let removed = removed + wait.away_ns;
-    let Some((recorded, replayed)) = last.filter(|_| wait.is_linked) else {
-        return wait.until_ns.saturating_sub(removed).max(wait.since_ns).max(turn_ns.unwrap_or(0));
-    };
-    // Another message's stamp may come later than that from which the pieces count.
-    let whole = wait.until_ns.saturating_sub(wait.since_ns).max(1);
-    let rest = wait.until_ns.saturating_sub(recorded.max(wait.since_ns));
-    let removed = (u128::from(removed) * u128::from(rest) / u128::from(whole)) as u64;
-    let (since_ns, from_ns) = (turn_ns.unwrap_or(replayed), recorded + removed);
-    match wait.until_ns.checked_sub(from_ns) {
-        Some(took_ns) => since_ns + removal.slowed(took_ns),
-        None => (wait.until_ns + since_ns).saturating_sub(from_ns),
+    match last_ns.filter(|_| wait.is_linked) {
+        None => wait.until_ns.saturating_sub(removed).max(wait.since_ns).max(turn_ns.unwrap_or(0)),
+        Some(last_ns) => {
+            let took_ns = (wait.until_ns - wait.since_ns).saturating_sub(removed);
+            turn_ns.unwrap_or(last_ns) + removal.slowed(took_ns)
+        }
     }
 }
 
@@ -605,7 +650,7 @@ mod tests {
             let passes = ways[row].0.iter().map(|(tid, time_ns)| Moment::of(*tid, *time_ns)).enumerate().collect();
             Some(Passage { id: row as u64, passes })
         };
-        let replay = Replay::of(&ledger, passage, |tid| tid, Vec::new()).unwrap();
+        let replay = Replay::of(&ledger, passage, |tid| tid, |tid| tid, |_| 0, Vec::new()).unwrap();
         let totals = |own_ns: &[u64]| {
             let mut removals = Removals::default();
             for own_ns in own_ns.iter().copied() {
@@ -636,7 +681,7 @@ mod tests {
         // The last one is urgent: it is taken before the second, which came first.
         let ways = [
             (vec![(10, 0), (11, 10), (11, 6_110)], vec![]),
-            (vec![(10, 1_000), (11, 6_230), (11, 6_330)], vec![(0, behind(6_110, 6_220))]),
+            (vec![(10, 1_000), (11, 6_230), (11, 6_330)], vec![(0, behind(6_220, 6_220))]),
             (vec![(10, 5_000), (11, 6_120), (11, 6_220)], vec![(0, behind(6_110, 6_110))]),
         ];
         assert_eq!(without(&ways, 1, &[6_000, 0, 0]), [110, 110, 110]);

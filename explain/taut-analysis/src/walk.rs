@@ -124,6 +124,8 @@ pub(crate) struct Walker<'a> {
     pub shared: HashMap<i32, u16>,
     /// The hop that is walked: a thread may be waited for at several.
     pub at_hop: u16,
+    /// The messages of before are all gone through.
+    pub since_ns: u64,
     /// By hop and thread: what it was at of late, so that each of the messages that wait for it at once need not walk all of it.
     pub busy: HashMap<(u16, i32), Busy>,
     /// Whether pieces carry notes.
@@ -138,8 +140,10 @@ pub(crate) struct Busy {
     from_ns: u64,
     to_ns: u64,
     pieces: VecDeque<Piece>,
-    /// How many pieces were before the first.
-    past: usize,
+    /// Ends of stretches in which it waited for data, with no message in hand.
+    idle_until_ns: VecDeque<u64>,
+    /// How many pieces were before the first; those of messages that were overtaken come later.
+    past: isize,
 }
 
 /// The walk's bounds that do not change on its way.
@@ -970,7 +974,7 @@ impl Walker<'_> {
     }
 
     /// What the time was spent on from the pass until the thread that has to take the message is done with what it had
-    /// before. A thread that idles at first is busy from its wake on: until then the message was in the sender's hands.
+    /// before. A thread that idles is busy from its wake on: until then the message was in the sender's hands.
     fn queued(&mut self, id: u64, from: Moment, tid: i32, until: u64, other: BusyWith, hop: Hop) -> Vec<Piece> {
         let idle = self.idles_at(tid, from.time_ns).filter(|_| self.spans.within(tid, from.time_ns).is_none());
         let (began, mut pieces) = match idle {
@@ -992,6 +996,18 @@ impl Walker<'_> {
                 let own = Some(Behind::Message(id));
                 let mut busy = self.busy(tid, began, until, own, hop);
                 busy.iter_mut().filter(|piece| piece.behind == own).for_each(|piece| piece.behind = None);
+                let hop_number = self.at_hop;
+                let known = self.busy.get(&(hop_number, tid)).map(|busy| &busy.idle_until_ns);
+                let is_its = |idle_until_ns: &&u64| began < **idle_until_ns && **idle_until_ns <= until;
+                if let Some(woken_ns) = known.and_then(|all| all.iter().rev().find(is_its).copied()) {
+                    pieces = self.walk(from.tid, from.time_ns, woken_ns, None, hop, 1).0;
+                    let of_block = |piece: Piece| match piece.behind {
+                        Some(Behind::Block(_)) if piece.from_ns < woken_ns => self.block(hop_number, &piece),
+                        _ => vec![piece],
+                    };
+                    busy = busy.into_iter().flat_map(of_block).filter(|piece| piece.to_ns > woken_ns).collect();
+                    busy.iter_mut().for_each(|piece| piece.from_ns = piece.from_ns.max(woken_ns));
+                }
                 pieces.extend(busy);
             }
         }
@@ -1003,23 +1019,43 @@ impl Walker<'_> {
         if from_ns >= to_ns {
             return Vec::new();
         }
-        let known = self.busy.remove(&(self.at_hop, tid)).filter(|known| {
-            !self.verbose && known.own == hop.own && known.from_ns <= from_ns && from_ns <= known.to_ns
-        });
-        let begun = || Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: VecDeque::new(), past: 0 };
+        let known = self
+            .busy
+            .remove(&(self.at_hop, tid))
+            .filter(|known| !self.verbose && known.own == hop.own && known.from_ns <= to_ns && from_ns <= known.to_ns);
+        let begun = || Busy {
+            own: hop.own,
+            from_ns,
+            to_ns: from_ns,
+            pieces: VecDeque::new(),
+            idle_until_ns: VecDeque::new(),
+            past: 0,
+        };
         let mut busy = known.unwrap_or_else(begun);
+        if from_ns < busy.from_ns {
+            // A message that was overtaken.
+            for piece in self.handling(tid, from_ns, busy.from_ns, hop).into_iter().rev() {
+                busy.pieces.push_front(piece);
+                busy.past -= 1;
+            }
+            for idle_until_ns in self.idles(tid, from_ns, busy.from_ns).into_iter().rev() {
+                busy.idle_until_ns.push_front(idle_until_ns);
+            }
+            busy.from_ns = from_ns;
+        }
         if busy.to_ns < to_ns {
-            let mut later = self.walk(tid, busy.to_ns, to_ns, None, hop, 0).0;
-            let handled = self.spans.handled(tid, busy.to_ns, to_ns, self.receivers.contains(&tid));
-            set_handled(&mut later, &handled);
-            busy.pieces.extend(later);
+            busy.pieces.extend(self.handling(tid, busy.to_ns, to_ns, hop));
+            busy.idle_until_ns.extend(self.idles(tid, busy.to_ns, to_ns));
             busy.to_ns = to_ns;
         }
-        // Messages come in the order of their start: what lies before this one is of no use to the next, mostly.
-        let past = busy.pieces.partition_point(|piece| piece.to_ns <= from_ns);
+        // What lies before all that are under way is of no use any more.
+        let past = busy.pieces.partition_point(|piece| piece.to_ns <= self.since_ns.min(from_ns));
         busy.pieces.drain(..past);
-        busy.past += past;
+        let past_ns = self.since_ns.min(from_ns);
+        busy.idle_until_ns.drain(..busy.idle_until_ns.partition_point(|until_ns| *until_ns <= past_ns));
+        busy.past += past as isize;
         busy.from_ns = busy.pieces.front().map_or(from_ns, |piece| piece.from_ns);
+        let first = busy.pieces.partition_point(|piece| piece.to_ns <= from_ns);
         let end = busy.pieces.partition_point(|piece| piece.from_ns < to_ns);
         let clip =
             |piece: &Piece| Piece { from_ns: piece.from_ns.max(from_ns), to_ns: piece.to_ns.min(to_ns), ..*piece };
@@ -1027,9 +1063,9 @@ impl Walker<'_> {
         let is_one_host = host_of(hop.own[0]) == host_of(hop.own[1]);
         let sums = self.sums_blocks && is_one_host && !self.shared.contains_key(&tid);
         let mut pieces = Vec::new();
-        let mut at = 0;
+        let mut at = first;
         while at < end {
-            let is_first = (busy.past + at).is_multiple_of(BLOCK) && busy.pieces[at].from_ns >= from_ns;
+            let is_first = (busy.past + at as isize) % BLOCK as isize == 0 && busy.pieces[at].from_ns >= from_ns;
             // The latest of them differ from message to message.
             let is_block = sums && is_first && at + 2 * BLOCK <= end;
             if is_block && busy.pieces.range(at..at + BLOCK).all(|piece| piece.behind != own) {
@@ -1046,6 +1082,29 @@ impl Walker<'_> {
         pieces
     }
 
+    /// What the thread did, with the message that it was at then.
+    fn handling(&mut self, tid: i32, from_ns: u64, to_ns: u64, hop: Hop) -> Vec<Piece> {
+        let mut pieces = self.walk(tid, from_ns, to_ns, None, hop, 0).0;
+        let handled = self.spans.handled(tid, from_ns, to_ns, self.receivers.contains(&tid));
+        set_handled(&mut pieces, &handled);
+        pieces
+    }
+
+    /// When it ceased to wait for data without a message in hand.
+    fn idles(&mut self, tid: i32, from_ns: u64, to_ns: u64) -> Vec<u64> {
+        let timelines = self.timelines;
+        let Some(timeline) = timelines.threads.get(&tid) else { return Vec::new() };
+        let mut all = Vec::new();
+        for (at, start_ns, end_ns) in timeline.between(from_ns, to_ns) {
+            let is_blocked = timeline.segments.get(at).is_some_and(|segment| segment.state == ThreadState::Blocked);
+            if is_blocked && self.spans.within(tid, start_ns).is_none() && self.is_idle(tid, timeline, at) == Some(true)
+            {
+                all.push(end_ns);
+            }
+        }
+        all
+    }
+
     /// The pieces that one of the hop stands for, until the hop of another message is walked.
     pub fn block(&self, hop: u16, of: &Piece) -> Vec<Piece> {
         let Some(busy) = self.busy.get(&(hop, of.tid)) else { return vec![*of] };
@@ -1055,7 +1114,7 @@ impl Walker<'_> {
     }
 
     /// Whether the thread has nothing to do at that moment: until when, and whether it waits for data (or for its timer).
-    fn idles_at(&mut self, tid: i32, time_ns: u64) -> Option<(u64, bool)> {
+    pub fn idles_at(&mut self, tid: i32, time_ns: u64) -> Option<(u64, bool)> {
         let timelines = self.timelines;
         let timeline = timelines.threads.get(&tid)?;
         let at = timeline.segments.partition_point(|s| s.start_ns <= time_ns).checked_sub(1)?;

@@ -180,6 +180,34 @@ fn a_thread_that_stamps_later_was_not_busy_for_that() {
     assert!(path.iter().all(|piece| piece.cause != Cause::Queued && piece.behind.is_none()), "{path:?}");
 }
 
+#[test]
+fn a_thread_that_has_nothing_to_do_in_between_did_not_have_the_message() {
+    // The server handles two other messages, and waits for data between them: this one is sent only while it is at the second.
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, SOURCE).switch(1, 0, SERVER, S, 0).switch(2, 0, 0, R, HOLDER);
+    scene.enter(1, 0, SERVER, libc::SYS_read, 4, 0);
+    let mut from_holder = |id: u64, sent: u64, done: u64| {
+        scene.stamp(HOLDER, sent, id, "sent").wake(2, sent + 5, HOLDER, 0, SERVER).switch(1, sent + 10, 0, R, SERVER);
+        scene
+            .exit(1, sent + 12, SERVER, libc::SYS_read)
+            .stamp(SERVER, sent + 15, id, "taken")
+            .stamp(SERVER, done, id, "done");
+        scene.enter(1, done + 2, SERVER, libc::SYS_read, 4, 0);
+    };
+    from_holder(2, 50, 200);
+    from_holder(3, 800, 1000);
+    scene.switch(1, 205, SERVER, S, 0).stamp(SOURCE, 100, 1, "sent");
+    scene.enter(0, 940, SOURCE, libc::SYS_write, 5, 0).exit(0, 950, SOURCE, libc::SYS_write);
+    scene.exit(1, 1005, SERVER, libc::SYS_read).stamp(SERVER, 1010, 1, "taken").stamp(SERVER, 1100, 1, "done");
+    scene.switch(1, 2000, SERVER, S, 0).switch(0, 2000, SOURCE, S, 0);
+    let explained = scene.explained();
+    let path = &explained.paths.iter().find(|p| p.time.id == 1).unwrap().path;
+    let behind: u64 = path.iter().filter(|piece| piece.behind.is_some()).map(|piece| piece.to_ns - piece.from_ns).sum();
+    // From its wake on.
+    assert_eq!(behind, 195 * US, "{path:?}");
+    assert!(path.iter().all(|piece| piece.behind.is_none_or(|id| id == 3)), "{path:?}");
+}
+
 /// Three messages that a thread takes in one go, the first of which takes it 1 ms: what the last one's time is behind. `pauses`: meanwhile
 /// the thread waits for data.
 fn last_taken(pauses: bool) -> Vec<(u64, Option<u64>)> {

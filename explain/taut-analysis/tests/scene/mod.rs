@@ -8,6 +8,7 @@ use taut_recording::{
     Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Object, Record, Sample, StampBatch, Thread,
 };
 
+pub mod pool;
 pub mod server;
 
 pub const US: u64 = 1_000;
