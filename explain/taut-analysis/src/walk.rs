@@ -539,6 +539,7 @@ impl Walker<'_> {
         pieces: &mut Vec<Piece>,
     ) {
         let timelines = self.timelines;
+        let pid = self.objects.pid(tid).unwrap_or(tid);
         let interrupts = timelines.interrupts(cpu, from, to);
         let calls = &timeline.calls[timeline.calls.partition_point(|c| c.end_ns <= from)..];
         let faults = &timeline.fault_times[timeline.fault_times.partition_point(|f| f.1 <= from)..];
@@ -572,15 +573,21 @@ impl Walker<'_> {
                 }
             } else if fault.is_some_and(|x| x.0 <= now) && in_call.is_none() {
                 (Cause::PageFault, "".into())
+            } else if let Some(call) = in_call.filter(|call| call.is_futex_lock()) {
+                // The kernel lets it spin while the owner runs.
+                (Cause::Lock, self.lock(pid, call).unwrap_or_default().into())
             } else if let Some(call) = in_call {
                 (Cause::Syscall, call.id.known_name().map_or_else(|| call.id.name().into(), Cow::from))
             } else {
                 (Cause::Cpu, "".into())
             };
-            let detail = self.of_thread(&detail, tid, now, hop);
+            let (detail, other) = match in_call.filter(|_| cause == Cause::Lock) {
+                Some(call) => (self.names.of(&detail), self.futexes.owner(pid, call, now)),
+                None => (self.of_thread(&detail, tid, now, hop), 0),
+            };
             match pieces[first..].last_mut() {
-                Some(last) if last.cause == cause && last.detail == detail => last.to_ns = until,
-                _ => pieces.push(Piece { detail, ..self.piece(now, until, cause, tid) }),
+                Some(last) if (last.cause, last.detail, last.other) == (cause, detail, other) => last.to_ns = until,
+                _ => pieces.push(Piece { detail, other, ..self.piece(now, until, cause, tid) }),
             }
             now = until;
         }
@@ -754,13 +761,7 @@ impl Walker<'_> {
             if self.objects.is_gil(pid, call.arg0) {
                 return Wait::Is(vec![self.gil(tid, from, to, other)]);
             }
-            let lock = self.objects.lock_name(pid, call.arg0).map(str::to_owned);
-            let unnamed = || {
-                let variable = self.objects.variable(pid, call.arg0).map(|name| name.into_owned());
-                variable.unwrap_or_else(|| format!("{:#x}", call.arg0))
-            };
-            let lock = lock.or_else(|| self.futexes.is_lock(pid, call).then(unnamed));
-            if let Some(name) = lock {
+            if let Some(name) = self.lock(pid, call) {
                 return self.is(Cause::Lock, name, tid, from, to, other, hop);
             }
         }
@@ -801,6 +802,16 @@ impl Walker<'_> {
             }
             _ => self.is(Cause::Unknown, String::new(), tid, from, to, 0, hop),
         }
+    }
+
+    /// The name of the lock that a futex call is for, or its variable's, or its address; `None`: nothing says that it is one.
+    fn lock(&self, pid: i32, call: &SystemCall) -> Option<String> {
+        let unnamed = || {
+            let variable = self.objects.variable(pid, call.arg0).map(|name| name.into_owned());
+            variable.unwrap_or_else(|| format!("{:#x}", call.arg0))
+        };
+        let name = self.objects.lock_name(pid, call.arg0).map(str::to_owned);
+        name.or_else(|| self.futexes.is_lock(pid, call).then(unnamed))
     }
 
     /// Disk, major fault, or a lock inside the kernel.

@@ -404,18 +404,47 @@ fn a_wait_that_its_thread_never_gives_back_is_a_handover() {
     assert_eq!(scene.path()[2], is(398, Cause::Cpu, "in robot/11"));
 }
 
+/// What the wait is of a scene with [`futex_wait`], if it expects that value and each wake wakes so many.
+fn valued(mut scene: Scene, value: i64, woken: i32) -> (u64, Cause, String) {
+    let calls = scene.events.iter_mut().filter(|event| event.2 == KernelEvent::SyscallEnter);
+    calls.for_each(|event| event.5[2] |= if event.5[2] == WAIT { value << 32 } else { i64::from(woken) << 32 });
+    scene.path()[2].clone()
+}
+
 #[test]
 fn two_threads_that_wait_and_wake_at_one_word_hand_over_unless_it_is_a_mutexs() {
-    let path = |value: i64| {
-        let mut scene = futex_wait(WAIT);
-        let calls = scene.events.iter_mut().filter(|event| event.2 == KernelEvent::SyscallEnter);
-        calls.for_each(|event| event.5[2] |= if event.5[2] == WAIT { value << 32 } else { 1 << 32 });
-        scene.path()[2].clone()
-    };
+    let path = |value: i64| valued(futex_wait(WAIT), value, 1);
     assert_eq!(path(0), is(398, Cause::Cpu, "in robot/11"));
     assert_eq!(path(2), is(399, Cause::Lock, "0x1010"));
-    // musl's, with and without an owner.
-    assert_eq!([path(0x8000_0010), path(0x8000_000b)], [path(2), path(2)]);
+    // musl's, with and without an owner; libgomp's; a robust one in a container, whose owner has another number outside.
+    for value in [0x8000_0010, 0x8000_000b, 0xffff_ffff, 0x8000_7777] {
+        assert_eq!(path(value), path(2), "{value:#x}");
+    }
+    // The count of a condition variable whose waiters also notify, after two thousand million notifications.
+    assert_eq!(path(0x8765_4321), path(0));
+}
+
+#[test]
+fn an_owner_in_the_word_tells_a_lock_though_its_waiter_frees_it_without_a_call() {
+    let path = |value: i64| {
+        let mut scene = futex_wait(WAIT);
+        scene.events.retain(|event| event.1 < 1100 * US || event.1 > 1101 * US);
+        valued(scene, value, 1)
+    };
+    // musl's mutexes with their owner, with one that died before it, and without any; and its own locks, which count.
+    for value in [0x8000_000b, 0xc000_000b, 0x8000_0010, 0x8000_0002] {
+        assert_eq!(path(value), is(399, Cause::Lock, "0x1010"), "{value:#x}");
+    }
+    // A thread that is joined; a parked thread of Rust; a value of glibc's mutexes; what nobody's number is.
+    for value in [11, 0xffff_ffff, 2, 0x8000_7777] {
+        assert_eq!(path(value), is(398, Cause::Cpu, "in robot/11"), "{value:#x}");
+    }
+}
+
+#[test]
+fn who_wakes_all_at_once_frees_no_mutex() {
+    // A state that happens to be 2.
+    assert_eq!(valued(futex_wait(WAIT), 2, i32::MAX), is(398, Cause::Cpu, "in robot/11"));
 }
 
 #[test]
@@ -423,6 +452,20 @@ fn a_priority_inheriting_mutex_is_a_lock_whoever_waits() {
     let mut scene = futex_wait(0x86);
     scene.events.retain(|event| event.2 != KernelEvent::SyscallEnter || event.4 != 11);
     assert_eq!(scene.path()[2], is(399, Cause::Lock, "0x1010"));
+}
+
+#[test]
+fn who_spins_in_the_kernel_for_a_priority_inheriting_mutex_waits_for_its_owner() {
+    const LOCK_PI: i64 = 0x86;
+    const UNLOCK_PI: i64 = 0x87;
+    let mut scene = alone();
+    scene.switch(1, 50, 0, R, 11);
+    scene.enter(0, 200, 10, libc::SYS_futex, 0x1010, LOCK_PI);
+    scene.enter(1, 599, 11, libc::SYS_futex, 0x1010, UNLOCK_PI).exit(1, 601, 11, libc::SYS_futex);
+    scene.exit(0, 602, 10, libc::SYS_futex).switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    let expected = [is(100, Cause::Cpu, ""), is(402, Cause::Lock, "0x1010")];
+    assert_eq!(scene.path()[..2], expected);
+    assert_eq!(scene.explained().paths[0].path[1].by, "robot/11");
 }
 
 #[test]
