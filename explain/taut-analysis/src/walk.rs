@@ -240,6 +240,7 @@ impl Walker<'_> {
         let pieces = self.lock_marks(pieces);
         let pieces = self.held(id, pieces, from.time_ns, to.time_ns);
         let pieces = self.across_hosts(pieces, from, to);
+        let pieces = self.in_work(pieces, from, to);
         joined(with_interrupted(self.without_lost_stamps(pieces)))
     }
 
@@ -984,7 +985,7 @@ impl Walker<'_> {
     /// before. A thread that idles at first is busy from its wake on: until then the message was in the sender's hands.
     fn queued(&mut self, id: u64, from: Moment, tid: i32, until: u64, other: BusyWith, hop: Hop) -> Vec<Piece> {
         let idle = self.idles_at(tid, from.time_ns).filter(|_| self.spans.within(tid, from.time_ns).is_none());
-        let (began, mut pieces) = match idle {
+        let (mut began, mut pieces) = match idle {
             None => (from.time_ns, Vec::new()),
             Some((end, waits_for_data)) => {
                 let end = end.min(until);
@@ -992,19 +993,23 @@ impl Walker<'_> {
                 (end, self.walk(of, from.time_ns, end, None, hop, 1).0)
             }
         };
-        match other {
-            BusyWith::Work(name) => {
-                let name = self.names.of(&name);
-                let mut busy = self.walk(tid, began, until, None, hop, 0).0;
-                set_behind(&mut busy, began, until, Behind::Work(name));
-                pieces.extend(busy);
-            }
-            BusyWith::Message(_) => {
-                let own = Some(Behind::Message(id));
-                let mut busy = self.busy(tid, began, until, own, hop);
-                busy.iter_mut().filter(|piece| piece.behind == own).for_each(|piece| piece.behind = None);
-                pieces.extend(busy);
-            }
+        let spans = self.spans;
+        let work = match &other {
+            BusyWith::Work(name) => Some((until, name.as_str())),
+            BusyWith::Message(_) => spans.work_first(tid, id, from.time_ns, until),
+        };
+        if let Some((end, name)) = work.filter(|(end, _)| began < *end) {
+            let name = self.names.of(name);
+            let mut busy = self.walk(tid, began, end, None, hop, 0).0;
+            set_behind(&mut busy, began, end, Behind::Work(name));
+            pieces.extend(busy);
+            began = end;
+        }
+        if let BusyWith::Message(_) = other {
+            let own = Some(Behind::Message(id));
+            let mut busy = self.busy(tid, began, until, own, hop);
+            busy.iter_mut().filter(|piece| piece.behind == own).for_each(|piece| piece.behind = None);
+            pieces.extend(busy);
         }
         pieces
     }
@@ -1098,7 +1103,7 @@ impl Walker<'_> {
         })
     }
 
-    /// `Some(true)`: a wait for data or a signal; `Some(false)`: for a timer.
+    /// `Some(true)`: a wait for data or a signal; `Some(false)`: for a timer. Who sleeps in marked work goes on with that.
     fn is_idle(&mut self, tid: i32, timeline: &Timeline, at: usize) -> Option<bool> {
         let segment = timeline.segments.get(at).filter(|s| s.state == ThreadState::Blocked)?;
         let end = timeline.end_ns(at).min(self.timelines.end_ns);
@@ -1110,7 +1115,7 @@ impl Walker<'_> {
             Wait::For(_) => Some(true),
             Wait::Is(pieces) => match pieces.first().map(|piece| piece.cause) {
                 Some(Cause::Io) => Some(true),
-                Some(Cause::Sleep) => Some(false),
+                Some(Cause::Sleep) => (!self.spans.is_at_work(tid, segment.start_ns)).then_some(false),
                 _ => None,
             },
         }
@@ -1160,6 +1165,46 @@ impl Walker<'_> {
             }
         }
         pieces
+    }
+
+    /// What the two threads did in marked work meanwhile, of the message or not, has the work's name.
+    fn in_work(&mut self, mut pieces: Vec<Piece>, from: Moment, to: Moment) -> Vec<Piece> {
+        use Cause::{Cpu, Disk, Io, PageFault, Sleep, Syscall};
+        let spans = self.spans;
+        let mut tids = vec![from.tid, to.tid];
+        tids.dedup();
+        for tid in tids {
+            let works = spans.work_within(tid, from.time_ns, to.time_ns);
+            let mut works = works.iter().peekable();
+            for mut piece in std::mem::take(&mut pieces) {
+                let is_own = matches!(piece.cause, Cpu | Syscall | PageFault | Io | Sleep | Disk);
+                let is_named = !matches!(piece.behind, None | Some(Behind::Message(_)));
+                if piece.tid != tid || is_named || !is_own {
+                    pieces.push(piece);
+                    continue;
+                }
+                while piece.from_ns < piece.to_ns {
+                    while works.next_if(|(_, end_ns, _)| *end_ns <= piece.from_ns).is_some() {}
+                    let (until_ns, detail) = match works.peek() {
+                        Some((start_ns, end_ns, work)) if *start_ns <= piece.from_ns => {
+                            (*end_ns, self.detail_in(piece.detail, work))
+                        }
+                        Some((start_ns, ..)) => (*start_ns, piece.detail),
+                        None => (u64::MAX, piece.detail),
+                    };
+                    let to_ns = piece.to_ns.min(until_ns);
+                    pieces.push(Piece { to_ns, detail, ..piece });
+                    piece.from_ns = to_ns;
+                }
+            }
+        }
+        pieces
+    }
+
+    fn detail_in(&mut self, detail: u32, place: &str) -> u32 {
+        let detail = self.names.text(detail).to_owned();
+        let space = if detail.is_empty() { "" } else { " " };
+        self.names.of_parts(&[&detail, space, "in ", place])
     }
 
     /// What a thread was busy with is not known where its stamps were lost.

@@ -680,8 +680,82 @@ fn a_message_waits_behind_work_that_was_under_way() {
     scene.mark(11, 800, 0, "parse", Kind::Begin, 0).mark(11, 900, 0, "parse", Kind::End, 0);
     scene.stamp(10, 100, 1, "a").stamp(11, 1000, 1, "b");
     scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
-    assert_eq!(scene.path(), [is(600, Cause::Queued, "robot/11 was busy"), is(300, Cause::Cpu, "")]);
+    let parse = [is(100, Cause::Cpu, ""), is(100, Cause::Cpu, "in parse"), is(100, Cause::Cpu, "")];
+    let queued = is(600, Cause::Queued, "robot/11 was busy with map update");
+    assert_eq!(scene.path(), [&[queued], &parse[..]].concat());
     assert_eq!(scene.explained().paths[0].path[0].note, "behind map update");
+}
+
+#[test]
+fn messages_wait_behind_work_until_the_outermost_ends_also_where_that_sleeps_and_then_for_each_other() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    // A task of an event loop that calls `time.sleep`, and what it is at meanwhile.
+    scene.mark(11, 50, 0, "task poll", Kind::Begin, 0).mark(11, 60, 0, "grab", Kind::Begin, 0);
+    scene.enter(1, 70, 11, libc::SYS_clock_nanosleep, 1, 0);
+    scene.event(1, 71, KernelEvent::TimerStart, 11, [550_000, 550_000, 0]).switch(1, 72, 11, S, 0);
+    scene.wake(1, 551, 0, IRQ, 11).switch(1, 552, 0, R, 11).exit(1, 553, 11, libc::SYS_clock_nanosleep);
+    scene.mark(11, 560, 0, "grab", Kind::End, 0).mark(11, 700, 0, "task poll", Kind::End, 0);
+    // Its next step comes later.
+    scene.mark(11, 970, 0, "task poll", Kind::Begin, 0).mark(11, 980, 0, "task poll", Kind::End, 0);
+    scene.stamp(10, 90, 1, "a").stamp(11, 900, 1, "b").stamp(10, 100, 2, "a").stamp(11, 1000, 2, "b");
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    let explained = scene.explained();
+    for (id, behind_ns) in [(1, [610 * US, 0]), (2, [600 * US, 200 * US])] {
+        let path = &explained.paths.iter().find(|p| p.time.id == id).unwrap().path;
+        let behind = |note: &str| path.iter().filter(|p| p.note == note).map(|p| p.to_ns - p.from_ns).sum::<u64>();
+        assert_eq!([behind("behind task poll"), behind("behind message 1")], behind_ns, "{id}: {path:?}");
+        let of_task = path.iter().filter(|piece| piece.note == "behind task poll");
+        let queued = (Cause::Queued, "robot/11 was busy with task poll");
+        assert!(of_task.into_iter().all(|piece| (piece.cause, piece.detail.as_str()) == queued), "{id}: {path:?}");
+    }
+}
+
+#[test]
+fn work_in_which_another_message_is_stamped_is_that_messages() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    scene.mark(11, 100, 0, "task serve", Kind::Begin, 0).mark(11, 610, 0, "task serve", Kind::End, 0);
+    scene.mark(11, 650, 0, "task serve", Kind::Begin, 0).mark(11, 1010, 0, "task serve", Kind::End, 0);
+    scene.stamp(10, 90, 1, "a").stamp(11, 600, 1, "b").stamp(10, 110, 2, "a").stamp(11, 1000, 2, "b");
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    let explained = scene.explained();
+    let second = explained.paths.iter().find(|p| p.time.id == 2).unwrap();
+    let path: Vec<_> = second.path.iter().map(|p| (p.cause, p.note.as_str())).collect();
+    assert_eq!(path, [(Cause::Queued, "behind message 1"), (Cause::Cpu, "")]);
+}
+
+#[test]
+fn what_a_thread_does_in_marked_work_before_it_takes_the_message_ahead_has_the_works_name() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    scene.mark(11, 200, 0, "task poll", Kind::Begin, 0).mark(11, 850, 0, "task poll", Kind::End, 0);
+    scene.enter(1, 300, 11, libc::SYS_fsync, 3, 0).switch(1, 310, 11, D, 0);
+    scene.wake(1, 800, 0, IRQ, 11).switch(1, 801, 0, R, 11).exit(1, 802, 11, libc::SYS_fsync);
+    scene.stamp(10, 90, 1, "a").stamp(11, 900, 1, "b").stamp(10, 100, 2, "a").stamp(11, 1000, 2, "b");
+    // Others, that wait for nothing.
+    for id in 3..40 {
+        scene.stamp(10, 1000 + 100 * id, id, "a").stamp(11, 1090 + 100 * id, id, "b");
+    }
+    scene.switch(0, 9000, 10, S, 0).switch(1, 9000, 11, S, 0);
+    let explained = scene.explained();
+    let path = &explained.paths.iter().find(|p| p.time.id == 2).unwrap().path;
+    let disk = path.iter().find(|piece| piece.cause == Cause::Disk).unwrap();
+    assert_eq!((disk.detail.as_str(), disk.behind), ("fsync in task poll", Some(1)), "{path:?}");
+}
+
+#[test]
+fn what_one_thread_does_in_marked_work_between_two_stamps_has_the_works_name() {
+    let mut scene = alone();
+    // The step that stamps "a" goes on until 150, the one that stamps "b" begins at 900.
+    let steps = [("task take", 50, 150), ("task poll", 300, 700), ("task use", 900, 1200)];
+    for (name, from, to) in steps {
+        scene.mark(10, from, 0, name, Kind::Begin, 0).mark(10, to, 0, name, Kind::End, 0);
+    }
+    scene.mark(10, 400, 0, "grab", Kind::Begin, 0).mark(10, 500, 0, "grab", Kind::End, 0);
+    scene.switch(0, 2000, 10, S, 0);
+    let expected = [is(200, Cause::Cpu, ""), is(400, Cause::Cpu, "in task poll"), is(300, Cause::Cpu, "")];
+    assert_eq!(scene.path(), expected);
 }
 
 #[test]
