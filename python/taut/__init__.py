@@ -30,6 +30,7 @@ from taut._taut import (
 )
 from taut.locks import Lock, RLock, name_lock
 from taut.marks import traced, work
+from taut.tasks import name_tasks
 from taut.threads import attach, name_threads
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ __all__ = [
     "lock_acquired",
     "lock_wait",
     "name_lock",
+    "name_tasks",
     "open",
     "prepare_thread",
     "record",

@@ -9,6 +9,7 @@ import threading
 from os import PathLike
 
 from taut import _taut
+from taut.tasks import mark_loops
 
 # Of the kernel's, without the terminating zero.
 NAME_BYTES = 15
@@ -19,6 +20,7 @@ def attach(session: str | PathLike[str]) -> bool:
     attached = _taut.attach(session)
     if attached:
         name_threads()
+        mark_loops()
     return attached
 
 

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
 import taut
 
 
@@ -205,6 +206,90 @@ def test_of_a_coroutine_its_steps_are_work_and_its_waits_are_not(tmp_path: Path)
     )
     steps = ["fetch", "other", "other", "fetch", "fails", "fails"]
     assert told == [f"{word} {name}" for name in steps for word in ("begin", "end")]
+
+
+LOOP = """
+    import asyncio, functools
+    {imports}
+    import taut, taut.tasks
+
+    taut.tasks.MOST_NAMES = 3
+    taut.name_tasks()
+    taut.name_tasks()
+
+    class Robot:
+        def tick(self, times):
+            pass
+
+    async def camera_poll():
+        await asyncio.sleep(0)
+
+    async def main():
+        asyncio.get_running_loop().call_soon(functools.partial(Robot().tick, 1))
+        names = [None, "left \\udcff", "right"]
+        tasks = [asyncio.create_task(camera_poll(), name=name) for name in names]
+        for task in tasks:
+            await task
+
+    asyncio.set_event_loop({loop})
+    asyncio.get_event_loop().run_until_complete(main())
+"""
+
+
+def test_what_an_event_loop_runs_is_work(tmp_path: Path) -> None:
+    told = marks(tmp_path, LOOP.format(imports="", loop="asyncio.new_event_loop()"))
+    # The third name is one too many.
+    poll = ["task camera_poll", "task left ?", "task camera_poll"]
+    work = ["task main", "callback Robot.tick", *poll, *poll, "task main"]
+    assert told[: 2 * len(work)] == [f"{word} {name}" for name in work for word in ("begin", "end")]
+
+
+def test_so_are_the_tasks_of_uvloop(tmp_path: Path) -> None:
+    pytest.importorskip("uvloop")
+    told = marks(tmp_path, LOOP.format(imports="import uvloop", loop="uvloop.new_event_loop()"))
+    poll = ["task camera_poll", "task left ?", "task camera_poll"]
+    work = ["task main", "callback Robot.tick", *poll, *poll, "task main"]
+    assert told[: 2 * len(work)] == [f"{word} {name}" for name in work for word in ("begin", "end")]
+
+
+def test_a_callback_without_any_name_stops_no_loop(tmp_path: Path) -> None:
+    told = marks(
+        tmp_path,
+        """
+        import asyncio
+        import taut
+
+        class Proxy:
+            def __getattr__(self, name):
+                raise RuntimeError("of nothing")
+            def __call__(self):
+                print("called")
+
+        taut.name_tasks()
+        loop = asyncio.new_event_loop()
+        loop.call_soon(Proxy())
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        """,
+    )
+    assert told[:3] == ["called", "begin callback", "end callback"]
+
+
+def test_tasks_are_marked_from_the_session_on(tmp_path: Path) -> None:
+    done = program(
+        tmp_path,
+        """
+        import asyncio
+        import taut
+
+        before = asyncio.Handle._run
+        taut.name_tasks()
+        print(asyncio.Handle._run is before)
+        with taut.record("run.mcap", quiet=True):
+            print(asyncio.Handle._run is before)
+        """,
+    )
+    assert done.stdout.split() == ["True", "False"], done.stderr
 
 
 def test_of_generators_too(tmp_path: Path) -> None:

@@ -223,7 +223,8 @@ impl Queues {
             for last in lasts(passage) {
                 let foreign = walker.spans.next_foreign(last.tid, passage.id, last.time_ns).unwrap_or(u64::MAX);
                 let end = foreign.min(walker.timelines.end_ns);
-                if let Some((idle, _)) = walker.idles_in(last.tid, last.time_ns, end.min(last.time_ns + 1_000_000_000))
+                if let Some((idle, _)) =
+                    walker.idles_in(last.tid, last.time_ns, end.min(last.time_ns.saturating_add(1_000_000_000)))
                 {
                     let pieces = walker.alone(last, idle);
                     after
@@ -476,8 +477,9 @@ impl Queues {
             let key = match piece.behind {
                 Some(Behind::Message(id)) => (id, tid),
                 Some(Behind::Turn(id)) => (id, piece.tid),
-                _ => {
-                    let detail = was_busy(walker, tid, piece.from_ns);
+                other => {
+                    let with = if let Some(Behind::Work(name)) = other { name } else { 0 };
+                    let detail = was_busy(walker, tid, piece.from_ns, with);
                     apart.push((Piece { cause: Cause::Queued, detail, tid, other: tid, after: None, ..*piece }, false));
                     continue;
                 }
@@ -546,7 +548,7 @@ impl Queues {
         let mut busy = |tid: i32, time_ns: u64| match known {
             Some((known, detail)) if known == tid => detail,
             _ => {
-                let detail = was_busy(walker, tid, time_ns);
+                let detail = was_busy(walker, tid, time_ns, 0);
                 known = Some((tid, detail));
                 detail
             }
@@ -748,8 +750,10 @@ fn is_receivers(piece: &Piece, from: Moment, to: Moment) -> bool {
 }
 
 /// Number of the detail of waiting for a thread that is busy.
-fn was_busy(walker: &mut Walker<'_>, tid: i32, time_ns: u64) -> u32 {
-    walker.names.of(&format!("{} was busy", walker.objects.name(tid, time_ns)))
+/// `work`: number of the name of the marked work that it was busy with; 0: with messages.
+fn was_busy(walker: &mut Walker<'_>, tid: i32, time_ns: u64, work: u32) -> u32 {
+    let with = if work == 0 { String::new() } else { format!(" with {}", walker.names.text(work)) };
+    walker.names.of(&format!("{} was busy{with}", walker.objects.name(tid, time_ns)))
 }
 
 /// Each thread's last pass.

@@ -106,6 +106,12 @@ const RULES: &[Rule] = &[
     ),
     rule(
         Cause::Queued,
+        " was busy with ",
+        "give that work a thread or a process of its own (what an event loop runs: asyncio.to_thread), or divide it: messages \
+         wait until it is done",
+    ),
+    rule(
+        Cause::Queued,
         "",
         "make what the thread does for every message shorter, spread it over threads, send less often, or let only the newest \
          message wait (a mailbox of depth 1): it is too much load",

@@ -244,6 +244,7 @@ impl Walker<'_> {
         let pieces = self.lock_marks(pieces);
         let pieces = self.held(id, pieces, from.time_ns, to.time_ns);
         let pieces = self.across_hosts(pieces, from, to);
+        let pieces = self.in_work(pieces, from, to);
         joined(with_interrupted(self.without_lost_stamps(pieces)))
     }
 
@@ -543,6 +544,7 @@ impl Walker<'_> {
         pieces: &mut Vec<Piece>,
     ) {
         let timelines = self.timelines;
+        let pid = self.objects.pid(tid).unwrap_or(tid);
         let interrupts = timelines.interrupts(cpu, from, to);
         let calls = &timeline.calls[timeline.calls.partition_point(|c| c.end_ns <= from)..];
         let faults = &timeline.fault_times[timeline.fault_times.partition_point(|f| f.1 <= from)..];
@@ -576,15 +578,21 @@ impl Walker<'_> {
                 }
             } else if fault.is_some_and(|x| x.0 <= now) && in_call.is_none() {
                 (Cause::PageFault, "".into())
+            } else if let Some(call) = in_call.filter(|call| call.is_futex_lock()) {
+                // The kernel lets it spin while the owner runs.
+                (Cause::Lock, self.lock(pid, call).unwrap_or_default().into())
             } else if let Some(call) = in_call {
                 (Cause::Syscall, call.id.known_name().map_or_else(|| call.id.name().into(), Cow::from))
             } else {
                 (Cause::Cpu, "".into())
             };
-            let detail = self.of_thread(&detail, tid, now, hop);
+            let (detail, other) = match in_call.filter(|_| cause == Cause::Lock) {
+                Some(call) => (self.names.of(&detail), self.futexes.owner(pid, call, now)),
+                None => (self.of_thread(&detail, tid, now, hop), 0),
+            };
             match pieces[first..].last_mut() {
-                Some(last) if last.cause == cause && last.detail == detail => last.to_ns = until,
-                _ => pieces.push(Piece { detail, ..self.piece(now, until, cause, tid) }),
+                Some(last) if (last.cause, last.detail, last.other) == (cause, detail, other) => last.to_ns = until,
+                _ => pieces.push(Piece { detail, other, ..self.piece(now, until, cause, tid) }),
             }
             now = until;
         }
@@ -758,13 +766,7 @@ impl Walker<'_> {
             if self.objects.is_gil(pid, call.arg0) {
                 return Wait::Is(vec![self.gil(tid, from, to, other)]);
             }
-            let lock = self.objects.lock_name(pid, call.arg0).map(str::to_owned);
-            let unnamed = || {
-                let variable = self.objects.variable(pid, call.arg0).map(|name| name.into_owned());
-                variable.unwrap_or_else(|| format!("{:#x}", call.arg0))
-            };
-            let lock = lock.or_else(|| self.futexes.is_lock(pid, call).then(unnamed));
-            if let Some(name) = lock {
+            if let Some(name) = self.lock(pid, call) {
                 return self.is(Cause::Lock, name, tid, from, to, other, hop);
             }
         }
@@ -805,6 +807,16 @@ impl Walker<'_> {
             }
             _ => self.is(Cause::Unknown, String::new(), tid, from, to, 0, hop),
         }
+    }
+
+    /// The name of the lock that a futex call is for, or its variable's, or its address; `None`: nothing says that it is one.
+    fn lock(&self, pid: i32, call: &SystemCall) -> Option<String> {
+        let unnamed = || {
+            let variable = self.objects.variable(pid, call.arg0).map(|name| name.into_owned());
+            variable.unwrap_or_else(|| format!("{:#x}", call.arg0))
+        };
+        let name = self.objects.lock_name(pid, call.arg0).map(str::to_owned);
+        name.or_else(|| self.futexes.is_lock(pid, call).then(unnamed))
     }
 
     /// Disk, major fault, or a lock inside the kernel.
@@ -977,7 +989,7 @@ impl Walker<'_> {
     /// before. A thread that idles is busy from its wake on: until then the message was in the sender's hands.
     fn queued(&mut self, id: u64, from: Moment, tid: i32, until: u64, other: BusyWith, hop: Hop) -> Vec<Piece> {
         let idle = self.idles_at(tid, from.time_ns).filter(|_| self.spans.within(tid, from.time_ns).is_none());
-        let (began, mut pieces) = match idle {
+        let (mut began, mut pieces) = match idle {
             None => (from.time_ns, Vec::new()),
             Some((end, waits_for_data)) => {
                 let end = end.min(until);
@@ -985,31 +997,35 @@ impl Walker<'_> {
                 (end, self.walk(of, from.time_ns, end, None, hop, 1).0)
             }
         };
-        match other {
-            BusyWith::Work(name) => {
-                let name = self.names.of(&name);
-                let mut busy = self.walk(tid, began, until, None, hop, 0).0;
-                set_behind(&mut busy, began, until, Behind::Work(name));
-                pieces.extend(busy);
+        let spans = self.spans;
+        let work = match &other {
+            BusyWith::Work(name) => Some((until, name.as_str())),
+            BusyWith::Message(_) => spans.work_first(tid, id, from.time_ns, until),
+        };
+        if let Some((end, name)) = work.filter(|(end, _)| began < *end) {
+            let name = self.names.of(name);
+            let mut busy = self.walk(tid, began, end, None, hop, 0).0;
+            set_behind(&mut busy, began, end, Behind::Work(name));
+            pieces.extend(busy);
+            began = end;
+        }
+        if let BusyWith::Message(_) = other {
+            let own = Some(Behind::Message(id));
+            let mut busy = self.busy(tid, began, until, own, hop);
+            busy.iter_mut().filter(|piece| piece.behind == own).for_each(|piece| piece.behind = None);
+            let hop_number = self.at_hop;
+            let known = self.busy.get(&(hop_number, tid)).map(|busy| &busy.idle_until_ns);
+            let is_its = |idle_until_ns: &&u64| began < **idle_until_ns && **idle_until_ns <= until;
+            if let Some(woken_ns) = known.and_then(|all| all.iter().rev().find(is_its).copied()) {
+                pieces = self.walk(from.tid, from.time_ns, woken_ns, None, hop, 1).0;
+                let of_block = |piece: Piece| match piece.behind {
+                    Some(Behind::Block(_)) if piece.from_ns < woken_ns => self.block(hop_number, &piece),
+                    _ => vec![piece],
+                };
+                busy = busy.into_iter().flat_map(of_block).filter(|piece| piece.to_ns > woken_ns).collect();
+                busy.iter_mut().for_each(|piece| piece.from_ns = piece.from_ns.max(woken_ns));
             }
-            BusyWith::Message(_) => {
-                let own = Some(Behind::Message(id));
-                let mut busy = self.busy(tid, began, until, own, hop);
-                busy.iter_mut().filter(|piece| piece.behind == own).for_each(|piece| piece.behind = None);
-                let hop_number = self.at_hop;
-                let known = self.busy.get(&(hop_number, tid)).map(|busy| &busy.idle_until_ns);
-                let is_its = |idle_until_ns: &&u64| began < **idle_until_ns && **idle_until_ns <= until;
-                if let Some(woken_ns) = known.and_then(|all| all.iter().rev().find(is_its).copied()) {
-                    pieces = self.walk(from.tid, from.time_ns, woken_ns, None, hop, 1).0;
-                    let of_block = |piece: Piece| match piece.behind {
-                        Some(Behind::Block(_)) if piece.from_ns < woken_ns => self.block(hop_number, &piece),
-                        _ => vec![piece],
-                    };
-                    busy = busy.into_iter().flat_map(of_block).filter(|piece| piece.to_ns > woken_ns).collect();
-                    busy.iter_mut().for_each(|piece| piece.from_ns = piece.from_ns.max(woken_ns));
-                }
-                pieces.extend(busy);
-            }
+            pieces.extend(busy);
         }
         pieces
     }
@@ -1146,7 +1162,7 @@ impl Walker<'_> {
         })
     }
 
-    /// `Some(true)`: a wait for data or a signal; `Some(false)`: for a timer.
+    /// `Some(true)`: a wait for data or a signal; `Some(false)`: for a timer. Who sleeps in marked work goes on with that.
     fn is_idle(&mut self, tid: i32, timeline: &Timeline, at: usize) -> Option<bool> {
         let segment = timeline.segments.get(at).filter(|s| s.state == ThreadState::Blocked)?;
         let end = timeline.end_ns(at).min(self.timelines.end_ns);
@@ -1158,7 +1174,7 @@ impl Walker<'_> {
             Wait::For(_) => Some(true),
             Wait::Is(pieces) => match pieces.first().map(|piece| piece.cause) {
                 Some(Cause::Io) => Some(true),
-                Some(Cause::Sleep) => Some(false),
+                Some(Cause::Sleep) => (!self.spans.is_at_work(tid, segment.start_ns)).then_some(false),
                 _ => None,
             },
         }
@@ -1208,6 +1224,46 @@ impl Walker<'_> {
             }
         }
         pieces
+    }
+
+    /// What the two threads did in marked work meanwhile, of the message or not, has the work's name.
+    fn in_work(&mut self, mut pieces: Vec<Piece>, from: Moment, to: Moment) -> Vec<Piece> {
+        use Cause::{Cpu, Disk, Io, PageFault, Sleep, Syscall};
+        let spans = self.spans;
+        let mut tids = vec![from.tid, to.tid];
+        tids.dedup();
+        for tid in tids {
+            let works = spans.work_within(tid, from.time_ns, to.time_ns);
+            let mut works = works.iter().peekable();
+            for mut piece in std::mem::take(&mut pieces) {
+                let is_own = matches!(piece.cause, Cpu | Syscall | PageFault | Io | Sleep | Disk);
+                let is_named = !matches!(piece.behind, None | Some(Behind::Message(_)));
+                if piece.tid != tid || is_named || !is_own {
+                    pieces.push(piece);
+                    continue;
+                }
+                while piece.from_ns < piece.to_ns {
+                    while works.next_if(|(_, end_ns, _)| *end_ns <= piece.from_ns).is_some() {}
+                    let (until_ns, detail) = match works.peek() {
+                        Some((start_ns, end_ns, work)) if *start_ns <= piece.from_ns => {
+                            (*end_ns, self.detail_in(piece.detail, work))
+                        }
+                        Some((start_ns, ..)) => (*start_ns, piece.detail),
+                        None => (u64::MAX, piece.detail),
+                    };
+                    let to_ns = piece.to_ns.min(until_ns);
+                    pieces.push(Piece { to_ns, detail, ..piece });
+                    piece.from_ns = to_ns;
+                }
+            }
+        }
+        pieces
+    }
+
+    fn detail_in(&mut self, detail: u32, place: &str) -> u32 {
+        let detail = self.names.text(detail).to_owned();
+        let space = if detail.is_empty() { "" } else { " " };
+        self.names.of_parts(&[&detail, space, "in ", place])
     }
 
     /// What a thread was busy with is not known where its stamps were lost.

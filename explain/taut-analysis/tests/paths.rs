@@ -404,18 +404,47 @@ fn a_wait_that_its_thread_never_gives_back_is_a_handover() {
     assert_eq!(scene.path()[2], is(398, Cause::Cpu, "in robot/11"));
 }
 
+/// What the wait is of a scene with [`futex_wait`], if it expects that value and each wake wakes so many.
+fn valued(mut scene: Scene, value: i64, woken: i32) -> (u64, Cause, String) {
+    let calls = scene.events.iter_mut().filter(|event| event.2 == KernelEvent::SyscallEnter);
+    calls.for_each(|event| event.5[2] |= if event.5[2] == WAIT { value << 32 } else { i64::from(woken) << 32 });
+    scene.path()[2].clone()
+}
+
 #[test]
 fn two_threads_that_wait_and_wake_at_one_word_hand_over_unless_it_is_a_mutexs() {
-    let path = |value: i64| {
-        let mut scene = futex_wait(WAIT);
-        let calls = scene.events.iter_mut().filter(|event| event.2 == KernelEvent::SyscallEnter);
-        calls.for_each(|event| event.5[2] |= if event.5[2] == WAIT { value << 32 } else { 1 << 32 });
-        scene.path()[2].clone()
-    };
+    let path = |value: i64| valued(futex_wait(WAIT), value, 1);
     assert_eq!(path(0), is(398, Cause::Cpu, "in robot/11"));
     assert_eq!(path(2), is(399, Cause::Lock, "0x1010"));
-    // musl's, with and without an owner.
-    assert_eq!([path(0x8000_0010), path(0x8000_000b)], [path(2), path(2)]);
+    // musl's, with and without an owner; libgomp's; a robust one in a container, whose owner has another number outside.
+    for value in [0x8000_0010, 0x8000_000b, 0xffff_ffff, 0x8000_7777] {
+        assert_eq!(path(value), path(2), "{value:#x}");
+    }
+    // The count of a condition variable whose waiters also notify, after two thousand million notifications.
+    assert_eq!(path(0x8765_4321), path(0));
+}
+
+#[test]
+fn an_owner_in_the_word_tells_a_lock_though_its_waiter_frees_it_without_a_call() {
+    let path = |value: i64| {
+        let mut scene = futex_wait(WAIT);
+        scene.events.retain(|event| event.1 < 1100 * US || event.1 > 1101 * US);
+        valued(scene, value, 1)
+    };
+    // musl's mutexes with their owner, with one that died before it, and without any; and its own locks, which count.
+    for value in [0x8000_000b, 0xc000_000b, 0x8000_0010, 0x8000_0002] {
+        assert_eq!(path(value), is(399, Cause::Lock, "0x1010"), "{value:#x}");
+    }
+    // A thread that is joined; a parked thread of Rust; a value of glibc's mutexes; what nobody's number is.
+    for value in [11, 0xffff_ffff, 2, 0x8000_7777] {
+        assert_eq!(path(value), is(398, Cause::Cpu, "in robot/11"), "{value:#x}");
+    }
+}
+
+#[test]
+fn who_wakes_all_at_once_frees_no_mutex() {
+    // A state that happens to be 2.
+    assert_eq!(valued(futex_wait(WAIT), 2, i32::MAX), is(398, Cause::Cpu, "in robot/11"));
 }
 
 #[test]
@@ -423,6 +452,20 @@ fn a_priority_inheriting_mutex_is_a_lock_whoever_waits() {
     let mut scene = futex_wait(0x86);
     scene.events.retain(|event| event.2 != KernelEvent::SyscallEnter || event.4 != 11);
     assert_eq!(scene.path()[2], is(399, Cause::Lock, "0x1010"));
+}
+
+#[test]
+fn who_spins_in_the_kernel_for_a_priority_inheriting_mutex_waits_for_its_owner() {
+    const LOCK_PI: i64 = 0x86;
+    const UNLOCK_PI: i64 = 0x87;
+    let mut scene = alone();
+    scene.switch(1, 50, 0, R, 11);
+    scene.enter(0, 200, 10, libc::SYS_futex, 0x1010, LOCK_PI);
+    scene.enter(1, 599, 11, libc::SYS_futex, 0x1010, UNLOCK_PI).exit(1, 601, 11, libc::SYS_futex);
+    scene.exit(0, 602, 10, libc::SYS_futex).switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    let expected = [is(100, Cause::Cpu, ""), is(402, Cause::Lock, "0x1010")];
+    assert_eq!(scene.path()[..2], expected);
+    assert_eq!(scene.explained().paths[0].path[1].by, "robot/11");
 }
 
 #[test]
@@ -637,8 +680,82 @@ fn a_message_waits_behind_work_that_was_under_way() {
     scene.mark(11, 800, 0, "parse", Kind::Begin, 0).mark(11, 900, 0, "parse", Kind::End, 0);
     scene.stamp(10, 100, 1, "a").stamp(11, 1000, 1, "b");
     scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
-    assert_eq!(scene.path(), [is(600, Cause::Queued, "robot/11 was busy"), is(300, Cause::Cpu, "")]);
+    let parse = [is(100, Cause::Cpu, ""), is(100, Cause::Cpu, "in parse"), is(100, Cause::Cpu, "")];
+    let queued = is(600, Cause::Queued, "robot/11 was busy with map update");
+    assert_eq!(scene.path(), [&[queued], &parse[..]].concat());
     assert_eq!(scene.explained().paths[0].path[0].note, "behind map update");
+}
+
+#[test]
+fn messages_wait_behind_work_until_the_outermost_ends_also_where_that_sleeps_and_then_for_each_other() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    // A task of an event loop that calls `time.sleep`, and what it is at meanwhile.
+    scene.mark(11, 50, 0, "task poll", Kind::Begin, 0).mark(11, 60, 0, "grab", Kind::Begin, 0);
+    scene.enter(1, 70, 11, libc::SYS_clock_nanosleep, 1, 0);
+    scene.event(1, 71, KernelEvent::TimerStart, 11, [550_000, 550_000, 0]).switch(1, 72, 11, S, 0);
+    scene.wake(1, 551, 0, IRQ, 11).switch(1, 552, 0, R, 11).exit(1, 553, 11, libc::SYS_clock_nanosleep);
+    scene.mark(11, 560, 0, "grab", Kind::End, 0).mark(11, 700, 0, "task poll", Kind::End, 0);
+    // Its next step comes later.
+    scene.mark(11, 970, 0, "task poll", Kind::Begin, 0).mark(11, 980, 0, "task poll", Kind::End, 0);
+    scene.stamp(10, 90, 1, "a").stamp(11, 900, 1, "b").stamp(10, 100, 2, "a").stamp(11, 1000, 2, "b");
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    let explained = scene.explained();
+    for (id, behind_ns) in [(1, [610 * US, 0]), (2, [600 * US, 200 * US])] {
+        let path = &explained.paths.iter().find(|p| p.time.id == id).unwrap().path;
+        let behind = |note: &str| path.iter().filter(|p| p.note == note).map(|p| p.to_ns - p.from_ns).sum::<u64>();
+        assert_eq!([behind("behind task poll"), behind("behind message 1")], behind_ns, "{id}: {path:?}");
+        let of_task = path.iter().filter(|piece| piece.note == "behind task poll");
+        let queued = (Cause::Queued, "robot/11 was busy with task poll");
+        assert!(of_task.into_iter().all(|piece| (piece.cause, piece.detail.as_str()) == queued), "{id}: {path:?}");
+    }
+}
+
+#[test]
+fn work_in_which_another_message_is_stamped_is_that_messages() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    scene.mark(11, 100, 0, "task serve", Kind::Begin, 0).mark(11, 610, 0, "task serve", Kind::End, 0);
+    scene.mark(11, 650, 0, "task serve", Kind::Begin, 0).mark(11, 1010, 0, "task serve", Kind::End, 0);
+    scene.stamp(10, 90, 1, "a").stamp(11, 600, 1, "b").stamp(10, 110, 2, "a").stamp(11, 1000, 2, "b");
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    let explained = scene.explained();
+    let second = explained.paths.iter().find(|p| p.time.id == 2).unwrap();
+    let path: Vec<_> = second.path.iter().map(|p| (p.cause, p.note.as_str())).collect();
+    assert_eq!(path, [(Cause::Queued, "behind message 1"), (Cause::Cpu, "")]);
+}
+
+#[test]
+fn what_a_thread_does_in_marked_work_before_it_takes_the_message_ahead_has_the_works_name() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    scene.mark(11, 200, 0, "task poll", Kind::Begin, 0).mark(11, 850, 0, "task poll", Kind::End, 0);
+    scene.enter(1, 300, 11, libc::SYS_fsync, 3, 0).switch(1, 310, 11, D, 0);
+    scene.wake(1, 800, 0, IRQ, 11).switch(1, 801, 0, R, 11).exit(1, 802, 11, libc::SYS_fsync);
+    scene.stamp(10, 90, 1, "a").stamp(11, 900, 1, "b").stamp(10, 100, 2, "a").stamp(11, 1000, 2, "b");
+    // Others, that wait for nothing.
+    for id in 3..40 {
+        scene.stamp(10, 1000 + 100 * id, id, "a").stamp(11, 1090 + 100 * id, id, "b");
+    }
+    scene.switch(0, 9000, 10, S, 0).switch(1, 9000, 11, S, 0);
+    let explained = scene.explained();
+    let path = &explained.paths.iter().find(|p| p.time.id == 2).unwrap().path;
+    let disk = path.iter().find(|piece| piece.cause == Cause::Disk).unwrap();
+    assert_eq!((disk.detail.as_str(), disk.behind), ("fsync in task poll", Some(1)), "{path:?}");
+}
+
+#[test]
+fn what_one_thread_does_in_marked_work_between_two_stamps_has_the_works_name() {
+    let mut scene = alone();
+    // The step that stamps "a" goes on until 150, the one that stamps "b" begins at 900.
+    let steps = [("task take", 50, 150), ("task poll", 300, 700), ("task use", 900, 1200)];
+    for (name, from, to) in steps {
+        scene.mark(10, from, 0, name, Kind::Begin, 0).mark(10, to, 0, name, Kind::End, 0);
+    }
+    scene.mark(10, 400, 0, "grab", Kind::Begin, 0).mark(10, 500, 0, "grab", Kind::End, 0);
+    scene.switch(0, 2000, 10, S, 0);
+    let expected = [is(200, Cause::Cpu, ""), is(400, Cause::Cpu, "in task poll"), is(300, Cause::Cpu, "")];
+    assert_eq!(scene.path(), expected);
 }
 
 #[test]

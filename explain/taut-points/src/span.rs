@@ -124,17 +124,64 @@ impl Spans {
 
     /// Until when the thread was busy with something else that it had begun before it could take a message
     /// of `from_ns`, and with what: its last stamp of another message strictly between, or the end of
-    /// marked work that was under way at `from_ns`.
+    /// marked work that was under way at `from_ns`. Work in which it stamps another message is for that one.
     pub fn busy_until(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, BusyWith)> {
         let foreign = self.between(tid, from_ns, to_ns).iter().rev().find(|s| s.id != id);
-        let message = foreign.map(|s| (s.time_ns, BusyWith::Message(s.id)));
-        let open = self.open_work(tid, from_ns);
-        let marks = self.work.get(&tid).map_or(&[][..], Vec::as_slice);
-        let within = &marks[marks.partition_point(|m| m.time_ns <= from_ns)..];
-        let mut within = within.iter().take_while(|m| m.time_ns < to_ns);
-        let end = within.find(|m| m.kind == Kind::End && open.contains(&m.name.as_str()));
-        let work = end.map(|m| (m.time_ns, BusyWith::Work(m.name.clone())));
-        [message, work].into_iter().flatten().max_by_key(|(until_ns, _)| *until_ns)
+        match (foreign, self.work_ends(tid, from_ns, to_ns)) {
+            (Some(s), work) => Some((work.map_or(0, |(until_ns, _)| until_ns).max(s.time_ns), BusyWith::Message(s.id))),
+            (None, work) => work.map(|(until_ns, name)| (until_ns, BusyWith::Work(name.to_owned()))),
+        }
+    }
+
+    /// Of marked work that was under way at `from_ns` and is over before the thread stamps another message, the last to end: when, and
+    /// which.
+    pub fn work_first(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, &str)> {
+        let foreign_ns = self.between(tid, from_ns, to_ns).iter().find(|s| s.id != id).map_or(to_ns, |s| s.time_ns);
+        self.work_ends(tid, from_ns, to_ns).filter(|(until_ns, _)| *until_ns <= foreign_ns)
+    }
+
+    /// Of marked work that was under way at `from_ns`, the last to end before `to_ns`: when, and its name.
+    fn work_ends(&self, tid: i32, from_ns: u64, to_ns: u64) -> Option<(u64, &str)> {
+        let mut open: Vec<(&str, bool)> = self.open_work(tid, from_ns).into_iter().map(|name| (name, true)).collect();
+        let mut last = None;
+        for mark in self.marks_between(tid, from_ns, to_ns) {
+            let place = open.iter().rposition(|(name, _)| *name == mark.name);
+            match (mark.kind, place) {
+                (Kind::Begin, _) => open.push((&mark.name, false)),
+                (Kind::End, Some(at)) if open.remove(at).1 => last = Some((mark.time_ns, mark.name.as_str())),
+                _ => {}
+            }
+            if !open.iter().any(|(_, was_open)| *was_open) {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Whether the thread is at marked work at that moment.
+    pub fn is_at_work(&self, tid: i32, time_ns: u64) -> bool {
+        !self.open_work(tid, time_ns).is_empty()
+    }
+
+    /// Marked work of the thread that begins and ends strictly between, and lies in no other such: (from, to, which).
+    pub fn work_within(&self, tid: i32, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, &str)> {
+        let mut open: Vec<(u64, &str)> = Vec::new();
+        let mut within: Vec<(u64, u64, &str)> = Vec::new();
+        for mark in self.marks_between(tid, from_ns, to_ns) {
+            let place = open.iter().rposition(|(_, name)| *name == mark.name);
+            match (mark.kind, place) {
+                (Kind::Begin, _) => open.push((mark.time_ns, &mark.name)),
+                (Kind::End, Some(at)) => {
+                    let (start_ns, name) = open.remove(at);
+                    while within.last().is_some_and(|inner| inner.0 >= start_ns) {
+                        within.pop();
+                    }
+                    within.push((start_ns, mark.time_ns, name));
+                }
+                _ => {}
+            }
+        }
+        within
     }
 
     /// Stretches between two neighbouring stamps of one and the same other message: (from, to, which).
@@ -239,6 +286,12 @@ impl Spans {
             }
         }
         open
+    }
+
+    fn marks_between(&self, tid: i32, from_ns: u64, to_ns: u64) -> &[Mark] {
+        let marks = self.work.get(&tid).map_or(&[][..], Vec::as_slice);
+        let marks = &marks[marks.partition_point(|m| m.time_ns <= from_ns)..];
+        &marks[..marks.partition_point(|m| m.time_ns < to_ns)]
     }
 
     /// Strictly between.

@@ -5,7 +5,10 @@
 //! addresses that follow each other closely are therefore one.
 
 use foldhash::{HashMap, HashSet};
-use taut_recording::futex;
+use taut_recording::{
+    futex::{self, Owner},
+    host_numbers::{host_of, thread_of},
+};
 
 use crate::{
     calls::Call,
@@ -25,6 +28,8 @@ pub struct Futexes {
     given: HashMap<i32, Vec<(u64, i32)>>,
     /// (process, address) that are locks by what threads do with them.
     locks: HashSet<(i32, u64)>,
+    /// The same of priority-inheriting ones that were freed while others waited: in order of time, when and by whom.
+    freed: HashMap<(i32, u64), Vec<(u64, i32)>>,
 }
 
 /// What speaks for an address being a lock, and what against.
@@ -34,18 +39,23 @@ struct Evidence {
     released: u32,
     /// Waits that it followed by another wait: a thread that waits for a signal does not give it.
     waited_again: u32,
-    /// A wait that expected a value which no contended mutex has.
+    /// A wait that expected a value which no contended mutex has, or a wake of all: a mutex wakes one.
     is_other: bool,
     /// The kernel hands it over from its owner: a priority-inheriting mutex.
-    is_owned: bool,
+    is_handed_over: bool,
+    /// A wait that expected a value which names the lock's owner. Who then has it may free it without a call.
+    has_owner: bool,
 }
 
 impl Evidence {
     /// `has_values`: whether the recording has the values that waits expect. In recordings of before that only what the
     /// waiting threads do afterwards speaks for a lock.
     fn is_lock(&self, has_values: bool) -> bool {
-        let released = if has_values { self.released > 0 && !self.is_other } else { self.released > self.waited_again };
-        self.is_owned || released
+        let is_held = match has_values {
+            true => !self.is_other && (self.has_owner || self.released > 0),
+            false => self.released > self.waited_again,
+        };
+        self.is_handed_over || is_held
     }
 }
 
@@ -80,9 +90,13 @@ impl Futexes {
             if !waits.is_empty() {
                 futexes.gil.insert(*tid, waits);
             }
-            gather(pid, &timeline.calls, &mut evidence);
+            gather(pid, &timeline.calls, objects, &mut evidence);
+            for call in timeline.calls.iter().filter(|call| is_unlock(call)) {
+                futexes.freed.entry((pid, call.arg0)).or_default().push((call.start_ns, *tid));
+            }
         }
         futexes.given.values_mut().for_each(|given| given.sort_unstable());
+        futexes.freed.values_mut().for_each(|freed| freed.sort_unstable());
         // Every wake says how many it wakes.
         let has_values = timelines.threads.values().flat_map(|t| &t.calls).any(|call| is_wake(call) && call.value > 0);
         let locks = evidence.into_iter().filter(|(_, found)| found.is_lock(has_values));
@@ -127,13 +141,29 @@ impl Futexes {
     pub fn is_lock(&self, pid: i32, call: &SystemCall) -> bool {
         self.locks.contains(&(pid, call.arg0))
     }
+
+    /// Who had the priority-inheriting lock at that moment of a call that waits for it: who frees it next; 0: that is not seen.
+    pub fn owner(&self, pid: i32, call: &SystemCall, time_ns: u64) -> i32 {
+        let freed = self.freed.get(&(pid, call.arg0)).map_or(&[][..], Vec::as_slice);
+        let next = freed.get(freed.partition_point(|(freed_ns, _)| *freed_ns < time_ns));
+        next.filter(|(freed_ns, _)| *freed_ns <= call.end_ns).map_or(0, |(_, tid)| *tid)
+    }
 }
 
 impl SystemCall {
     /// Whether it waits for a futex, and does not wake who waits.
     pub fn is_futex_wait(&self) -> bool {
-        self.id.kind() == Call::Futex && (futex::is_wait(self.arg1) || futex::is_lock(self.arg1))
+        self.is_futex_lock() || self.id.kind() == Call::Futex && futex::is_wait(self.arg1)
     }
+
+    /// Whether it takes a priority-inheriting lock that another thread has. While that one runs, the kernel does not let this one sleep.
+    pub fn is_futex_lock(&self) -> bool {
+        self.id.kind() == Call::Futex && futex::is_lock(self.arg1)
+    }
+}
+
+fn is_unlock(call: &SystemCall) -> bool {
+    call.id.kind() == Call::Futex && futex::is_unlock(call.arg1)
 }
 
 fn is_wake(call: &SystemCall) -> bool {
@@ -180,16 +210,27 @@ fn busiest_sibling(tid: i32, from_ns: u64, to_ns: u64, timelines: &Timelines, ob
 
 /// What a thread's calls tell of the addresses on which it waits. The operation tells nothing: glibc's mutexes wait by
 /// FUTEX_WAIT, and so do semaphores and `std::atomic::wait`.
-fn gather(pid: i32, calls: &[SystemCall], evidence: &mut HashMap<(i32, u64), Evidence>) {
+fn gather(pid: i32, calls: &[SystemCall], objects: &Objects, evidence: &mut HashMap<(i32, u64), Evidence>) {
     let mut waiting: HashSet<u64> = HashSet::default();
     for call in calls {
         if call.is_futex_wait() {
             let found = evidence.entry((pid, call.arg0)).or_default();
-            found.is_owned |= futex::is_lock(call.arg1);
+            found.is_handed_over |= futex::is_lock(call.arg1);
             found.is_other |= !futex::is_contended(call.value);
+            found.has_owner |= futex::owner(call.value).is_some_and(|owner| is_known(owner, pid, objects));
             found.waited_again += u32::from(!waiting.insert(call.arg0));
-        } else if is_wake(call) && waiting.remove(&call.arg0) {
-            evidence.entry((pid, call.arg0)).or_default().released += 1;
+        } else if is_wake(call) {
+            let found = evidence.entry((pid, call.arg0)).or_default();
+            found.is_other |= call.value > 1;
+            found.released += u32::from(waiting.remove(&call.arg0));
         }
+    }
+}
+
+/// Whether it is no other number: of a process in a container, threads have other numbers outside.
+fn is_known(owner: Owner, pid: i32, objects: &Objects) -> bool {
+    match owner {
+        Owner::Some => true,
+        Owner::Thread(number) => objects.is_recorded(thread_of(host_of(pid), number)),
     }
 }
