@@ -305,7 +305,8 @@ fn unseen(timelines: &[&Timeline], (from_ns, to_ns): (u64, u64), period_ns: u64)
     lost.sort_unstable();
     for (since_ns, until_ns) in lost {
         let first = next.max((since_ns - from_ns) / period_ns);
-        next = next.max(last.min((until_ns - 1 - from_ns) / period_ns) + 1);
+        // The wait before the release behind the stretch may have begun in it.
+        next = next.max(last.min((until_ns - 1 - from_ns) / period_ns + 1) + 1);
         count += next.saturating_sub(first);
     }
     count
