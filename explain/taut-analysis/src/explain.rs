@@ -82,45 +82,51 @@ pub(crate) fn explain(
     let mut under_way = UnderWay::new();
     for (nth, next) in (0..).zip(all.iter().map(Some).chain([None])) {
         let next_ns = next.map_or(u64::MAX, |(_, stamps)| stamps[0].time_ns);
-        walker.since_ns = under_way.since_ns().unwrap_or(0);
-        under_way.go_until(next_ns, |one: &mut OnWay<'_>| {
-            let Some((hop, from, to)) = one.way.next() else { return };
-            walker.at_hop = hop;
-            let pieces = match walker.is_blind() {
-                true => vec![Piece::unknown(from.time_ns, to.time_ns, to.tid)],
-                false => walker.hop(one.way.passage.id, from, to),
-            };
-            if sides.is_some() {
-                one.walked.extend(pieces.iter().map(|piece| (hop, *piece)));
+        loop {
+            walker.since_ns = under_way.since_ns().unwrap_or(0);
+            let went_on = under_way.go_on(next_ns, |one: &mut OnWay<'_>| {
+                let Some((hop, from, to)) = one.way.next() else { return };
+                walker.at_hop = hop;
+                let pieces = match walker.is_blind() {
+                    true => vec![Piece::unknown(from.time_ns, to.time_ns, to.tid)],
+                    false => walker.hop(one.way.passage.id, from, to),
+                };
+                if sides.is_some() {
+                    one.walked.extend(pieces.iter().map(|piece| (hop, *piece)));
+                }
+                if let Some((queues, way)) = of_all.as_mut().zip(one.of_all.as_mut()) {
+                    queues.divide(way, pieces.clone(), walker);
+                }
+                match one.counts || one.of_all.is_none() {
+                    true => queues.divide(&mut one.way, pieces, walker),
+                    false => one.way.skip(),
+                }
+            });
+            while let Some(one) = under_way.pop() {
+                let OnWay { nth, way: Way { passage, mut divided, .. }, of_all, row, is_explained, counts, walked } =
+                    one;
+                match &mut sides {
+                    Some(sides) if counts => sides.add(passage.start_ns(), &walked, walker, strangers),
+                    Some(sides) if is_explained => sides.add_startup(&walked, walker, strangers),
+                    _ => {}
+                }
+                if let Some((teller, row)) = teller.as_mut().zip(row) {
+                    let told = of_all.filter(|_| !counts).map(|way| way.divided);
+                    teller.hops(&row, &passage, &told.as_ref().unwrap_or(&divided).pieces, walker);
+                }
+                if !counts {
+                    continue;
+                }
+                if walker.is_blind() {
+                    divided.pieces = passage.unknown();
+                }
+                kept.take(&passage, &divided.pieces);
+                ledger.add(passage.id, passage.start_ns(), passage.total_ns(), divided);
+                through.push(nth);
             }
-            if let Some((queues, way)) = of_all.as_mut().zip(one.of_all.as_mut()) {
-                queues.divide(way, pieces.clone(), walker);
+            if !went_on {
+                break;
             }
-            match one.counts || one.of_all.is_none() {
-                true => queues.divide(&mut one.way, pieces, walker),
-                false => one.way.skip(),
-            }
-        });
-        while let Some(one) = under_way.pop() {
-            let OnWay { nth, way: Way { passage, mut divided, .. }, of_all, row, is_explained, counts, walked } = one;
-            match &mut sides {
-                Some(sides) if counts => sides.add(passage.start_ns(), &walked, walker, strangers),
-                Some(sides) if is_explained => sides.add_startup(&walked, walker, strangers),
-                _ => {}
-            }
-            if let Some((teller, row)) = teller.as_mut().zip(row) {
-                let told = of_all.filter(|_| !counts).map(|way| way.divided);
-                teller.hops(&row, &passage, &told.as_ref().unwrap_or(&divided).pieces, walker);
-            }
-            if !counts {
-                continue;
-            }
-            if walker.is_blind() {
-                divided.pieces = passage.unknown();
-            }
-            kept.take(&passage, &divided.pieces);
-            ledger.add(passage.id, passage.start_ns(), passage.total_ns(), divided);
-            through.push(nth);
         }
         let Some(&(message, stamps)) = next else { break };
         let passage = Passage::partly(stamps, &columns);

@@ -156,30 +156,33 @@ fn is_queue(piece: &Piece) -> bool {
     piece.behind.is_some() && !is_turn(piece)
 }
 
-/// Marks waits for the GIL while a thread has it that the message comes to later, and that is at earlier messages: the message would wait
-/// for it there in any case. So it is no time of the thread that waits. Whether there are any.
+/// Marks waits for a thread that the message comes to later and that is at earlier messages: for the GIL while it has it, and for room in
+/// its queue. The message would wait for it there in any case, so that this is no time of the thread that waits. Whether there are any.
 fn set_receivers_turns(
     pieces: &mut [Piece],
     id: u64,
-    tid: i32,
+    from: Moment,
+    to: Moment,
     later: &[(usize, Moment)],
     walker: &Walker<'_>,
 ) -> bool {
-    let is_at_others = |piece: &Piece| {
-        let at = walker.spans.within(piece.other, piece.from_ns);
-        at.is_some_and(|other| other != id)
-            || walker.spans.busy_until(piece.other, id, piece.from_ns, piece.to_ns).is_some()
+    let waits_for_room = from.tid == to.tid && walker.shared.is_empty();
+    let is_at_others = |tid: i32, piece: &Piece| {
+        let at = walker.spans.within(tid, piece.from_ns);
+        at.is_some_and(|other| other != id) || walker.spans.busy_until(tid, id, piece.from_ns, piece.to_ns).is_some()
     };
     let mut any = false;
-    for piece in pieces.iter_mut().filter(|piece| piece.cause == Cause::Gil && piece.other != tid) {
-        piece.is_away = later.iter().any(|(_, pass)| pass.tid == piece.other) && is_at_others(piece);
-        any |= piece.is_away;
+    for piece in pieces {
+        let receiver = match piece.cause {
+            _ if waits_for_room && piece.tid != to.tid && piece.behind.is_none() => piece.tid,
+            Cause::Gil if piece.other != to.tid => piece.other,
+            _ => continue,
+        };
+        if later.iter().any(|(_, pass)| pass.tid == receiver) && is_at_others(receiver, piece) {
+            (piece.is_away, any) = (true, true);
+        }
     }
     any
-}
-
-fn is_receivers_turn(piece: &Piece) -> bool {
-    piece.is_away && piece.cause == Cause::Gil
 }
 
 fn is_turn(piece: &Piece) -> bool {
@@ -285,7 +288,7 @@ impl Queues {
         let Some((hop, from, to)) = way.passage.hop(way.hops) else { return };
         let id = way.passage.id;
         let later = &way.passage.passes[way.hops + 2..];
-        let waits_for_receiver = set_receivers_turns(&mut of_hop, id, to.tid, later, walker);
+        let waits_for_receiver = set_receivers_turns(&mut of_hop, id, from, to, later, walker);
         let in_order_ns = way.waits_ns.get(way.hops).copied().unwrap_or(0);
         way.hops += 1;
         let waits = of_hop.iter().any(is_queue);
@@ -295,7 +298,7 @@ impl Queues {
         let away = of_hop.iter().filter(|piece| piece.is_away && piece.from_ns >= taken_ns);
         let away_ns: u64 = away.map(|piece| piece.to_ns - piece.from_ns).sum();
         let key = self.server(to.tid, walker);
-        self.close(key, hop, &of_hop);
+        self.close(to.tid, hop, &of_hop, walker);
         let is_from_outside = from.is_due || self.server(from.tid, walker) != key || from.tid == to.tid;
         let server = self.servers.entry(key).or_default();
         if from.is_handed_to(to) {
@@ -332,7 +335,7 @@ impl Queues {
             of_hop = self.root_causes(hop, to.tid, &of_hop, load_ns, (others, overtaken), walker);
         }
         if waits_for_receiver {
-            of_hop = self.behind_receivers(&of_hop, way.typical_ns, walker);
+            of_hop = self.behind_receivers(to.tid, &of_hop, way.typical_ns, walker);
         }
         let server = self.servers.entry(key).or_default();
         // Of those taken together, too, the thread is at one after the other.
@@ -419,7 +422,7 @@ impl Queues {
         }
         let away_ns = before.iter().filter(|piece| piece.is_away).map(|p| p.to_ns - p.from_ns).sum();
         let key = self.server(to.tid, walker);
-        self.close(key, 0, &before);
+        self.close(to.tid, 0, &before, walker);
         before.retain(|piece| !is_turn(piece));
         let trailing = self.trailing.get(&to.tid).copied().unwrap_or([0; CAUSES]);
         let all = amounts(before.iter().map(|p| (p.cause, p.to_ns - p.from_ns)));
@@ -595,10 +598,14 @@ impl Queues {
     }
 
     /// What of the waits of [`set_receivers_turns`] is beyond the receiver's load goes to what made it late.
-    fn behind_receivers(&self, pieces: &[Piece], typical_ns: u64, walker: &Walker<'_>) -> Vec<Piece> {
+    fn behind_receivers(&self, tid: i32, pieces: &[Piece], typical_ns: u64, walker: &Walker<'_>) -> Vec<Piece> {
         let mut result = Vec::with_capacity(pieces.len() + 1);
         for piece in pieces {
-            let server = self.servers.get(&self.server(piece.other, walker)).filter(|_| is_receivers_turn(piece));
+            let receiver = if piece.tid == tid { piece.other } else { piece.tid };
+            let is_turn = piece.is_away
+                && piece.behind.is_none()
+                && (piece.cause == Cause::Gil || piece.tid != tid && is_ordinary(piece.cause));
+            let server = self.servers.get(&self.server(receiver, walker)).filter(|_| is_turn);
             let mut from_ns = piece.from_ns;
             if let Some(server) = server {
                 let load_ns = server.free_ns.saturating_sub(typical_ns);
@@ -658,9 +665,13 @@ impl Queues {
         debts
     }
 
-    /// Keeps when a shared CPU was run by a thread that is not of the chain.
-    fn close(&mut self, server: i32, hop: u16, pieces: &[Piece]) {
-        let others = pieces.iter().filter(|piece| piece.is_away && !is_turn(piece) && !is_receivers_turn(piece));
+    /// Keeps when a CPU that the thread shares was run by a thread that is not of the chain.
+    fn close(&mut self, tid: i32, hop: u16, pieces: &[Piece], walker: &Walker<'_>) {
+        if !walker.shared.contains_key(&tid) {
+            return;
+        }
+        let others = pieces.iter().filter(|piece| piece.is_away && !is_turn(piece) && piece.cause != Cause::Gil);
+        let server = walker.server(tid);
         self.closed.extend(others.map(|piece| (server, piece.from_ns, piece.to_ns, Kind::of(hop, piece))));
     }
 

@@ -37,7 +37,7 @@ pub(crate) struct Replay {
     closed: Vec<Vec<(u64, u64, Kind)>>,
     /// By hop: what a message to an idle thread pays more than one that waited.
     lead_ns: HashMap<u16, u64>,
-    /// The run without a removal, where threads take turns.
+    /// The run without a removal, where threads take turns or a message waits for one that it comes to later.
     by_itself: Option<ByItself>,
 }
 
@@ -344,7 +344,8 @@ impl Replay {
             lead_ns,
             by_itself: None,
         };
-        if replay.servers.iter().chain(&replay.lines).any(|threads| threads.len() > 1) {
+        let takes_turns = replay.servers.iter().chain(&replay.lines).any(|threads| threads.len() > 1);
+        if takes_turns || ledger.rows.iter().any(|row| !row.away().is_empty()) {
             let none = Removals { all: Vec::new(), ends: vec![0; ledger.rows.len()] };
             let nothing = Removal { of_rows: &none, of_wait: &|_, _, _| 0, slower: 1.0 };
             let totals = replay.totals(ledger, &nothing);

@@ -14,6 +14,9 @@ pub(crate) struct UnderWay<T> {
     ends: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
+/// More messages are not kept for one that is not through.
+const MOST: usize = 16_384;
+
 /// What has hops.
 pub(crate) trait Hops {
     fn starts_ns(&self) -> u64;
@@ -32,16 +35,30 @@ impl<T: Hops> UnderWay<T> {
         self.all.push_back(one);
     }
 
-    /// Goes through all hops that end by then.
-    pub fn go_until(&mut self, until_ns: u64, mut hop: impl FnMut(&mut T)) {
-        while let Some(Reverse((_, at))) =
+    /// Goes through the next hop that ends by then; `false` where none is left. The first of very many messages does not keep them all: it
+    /// goes through at once.
+    pub fn go_on(&mut self, until_ns: u64, hop: impl FnOnce(&mut T)) -> bool {
+        let at = match self.all.len() > MOST {
+            true => Some(self.past),
+            false => self.next(until_ns),
+        };
+        let Some(one) = at.and_then(|at| self.all.get_mut(at - self.past)) else { return false };
+        hop(one);
+        self.ends.extend(one.next_ends_ns().zip(at).map(Reverse));
+        true
+    }
+
+    fn next(&mut self, until_ns: u64) -> Option<usize> {
+        while let Some(Reverse((ends_ns, at))) =
             self.ends.peek().copied().filter(|Reverse((ends_ns, _))| *ends_ns <= until_ns)
         {
             self.ends.pop();
-            let one = &mut self.all[at - self.past];
-            hop(one);
-            self.ends.extend(one.next_ends_ns().map(|ends_ns| Reverse((ends_ns, at))));
+            let one = at.checked_sub(self.past).and_then(|at| self.all.get(at));
+            if one.is_some_and(|one| one.next_ends_ns() == Some(ends_ns)) {
+                return Some(at);
+            }
         }
+        None
     }
 
     /// When the first one started that is not through.
@@ -82,10 +99,10 @@ mod tests {
             [Message('a', 0, vec![50, 60]), Message('b', 10, vec![20, 70]), Message('c', 30, vec![40])].into_iter();
         loop {
             let next = messages.next();
-            under_way.go_until(next.as_ref().map_or(u64::MAX, |next| next.1), |one: &mut Message| {
-                hops.push((one.0, one.2.remove(0)));
-            });
-            through.extend(std::iter::from_fn(|| under_way.pop()).map(|one| one.0));
+            let until_ns = next.as_ref().map_or(u64::MAX, |next| next.1);
+            while under_way.go_on(until_ns, |one: &mut Message| hops.push((one.0, one.2.remove(0)))) {
+                through.extend(std::iter::from_fn(|| under_way.pop()).map(|one| one.0));
+            }
             match next {
                 Some(next) => under_way.push(next),
                 None => break,
@@ -94,5 +111,19 @@ mod tests {
         assert_eq!(hops, [('b', 20), ('c', 40), ('a', 50), ('a', 60), ('b', 70)]);
         assert_eq!(through, "abc");
         assert_eq!(under_way.since_ns(), None);
+    }
+
+    #[test]
+    fn one_message_does_not_keep_all_others() {
+        let mut under_way = UnderWay::new();
+        under_way.push(Message('a', 0, vec![u64::MAX - 1, u64::MAX]));
+        for start in 1..=3 * MOST as u64 {
+            while under_way.go_on(start, |one: &mut Message| _ = one.2.remove(0)) {
+                while under_way.pop().is_some() {}
+            }
+            assert!(under_way.all.len() <= MOST);
+            under_way.push(Message('b', start, vec![start]));
+        }
+        assert!(under_way.since_ns() > Some(0));
     }
 }

@@ -2,6 +2,7 @@
 //! known: the same arrivals are simulated without the cause.
 
 use taut_analysis::{Cause, ExplainOptions, Explained};
+use taut_recording::{KernelEvent, Kind};
 
 mod scene;
 
@@ -188,4 +189,68 @@ fn a_lock_that_only_other_work_waits_for_is_what_messages_wait_for() {
         let (_, truth) = pool(&jobs, 0..1, Discipline::Fifo, without);
         predicts(&explained(&scene, "lock:0x1010"), "lock:0x1010", &truth, within, &what);
     });
+}
+
+/// A source that is due every 400 µs and puts messages into a queue of `room`: where it is full the source waits until the server has
+/// taken one. Events and stamps, and the latencies since messages were due.
+fn bounded(n: u64, room: usize, mut service: impl FnMut(u64, u64) -> Service) -> (Scene, Vec<u64>) {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, SOURCE).switch(1, 0, 0, R, SERVER).switch(2, 0, 0, R, HOLDER);
+    let (mut now, mut free, mut taken, mut latencies) = (5, 5, Vec::new(), Vec::new());
+    for id in 1..=n {
+        let due = 10_000 + id * 400;
+        if now < due {
+            scene.enter(0, now, SOURCE, libc::SYS_clock_nanosleep, 1, 1);
+            scene.event(0, now, KernelEvent::TimerStart, SOURCE, [(due * US) as i64, (due * US) as i64, 0]);
+            scene.switch(0, now + 1, SOURCE, S, 0).wake(0, due, 0, IRQ, SOURCE).switch(0, due + 5, 0, R, SOURCE);
+            now = due + 6;
+            scene.exit(0, now, SOURCE, libc::SYS_clock_nanosleep);
+        }
+        scene.mark(SOURCE, now + 1, id, "made", Kind::Stamp, due * US);
+        scene.enter(0, now + 2, SOURCE, libc::SYS_write, 5, 0);
+        now += 4;
+        let place: Option<u64> = taken.len().checked_sub(room).map(|at| taken[at]);
+        if let Some(place) = place.filter(|place| now + 1 < *place) {
+            scene.switch(0, now, SOURCE, S, 0).wake(1, place, SERVER, 0, SOURCE).switch(0, place + 8, 0, R, SOURCE);
+            now = place + 9;
+        }
+        let mut at = free;
+        if free + 2 < now {
+            scene.enter(1, free, SERVER, libc::SYS_read, 4, 0).switch(1, free + 1, SERVER, S, 0);
+            scene.wake(0, now, SOURCE, 0, SERVER).switch(1, now + 8, 0, R, SERVER);
+            at = now + 9;
+            scene.exit(1, at, SERVER, libc::SYS_read);
+        }
+        at = at.max(now);
+        now += 2;
+        scene.exit(0, now, SOURCE, libc::SYS_write).stamp(SOURCE, now + 1, id, "sent");
+        now += 2;
+        taken.push(at);
+        scene.stamp(SERVER, at + 2, id, "taken");
+        let Service { work, lock_until, .. } = service(id, at + 2);
+        at += 2 + work / 2;
+        if lock_until > at + 4 {
+            at = wait_for_lock(&mut scene, at, lock_until);
+        }
+        at += work - work / 2;
+        scene.stamp(SERVER, at, id, "done");
+        latencies.push(at - due);
+        free = at + 5;
+    }
+    scene.event(0, free + 1000, KernelEvent::SchedSwitch, SOURCE, [0, S, 0]);
+    (scene, latencies)
+}
+
+#[test]
+fn a_source_that_waits_for_room_waits_for_what_holds_the_server_up() {
+    for (room, work) in [(2, 200), (4, 250), (8, 300), (64, 300)] {
+        let with = |id: u64, now| Service { work: work + id * 7919 % 41, lock_until: held(now), ..Service::default() };
+        let (scene, _) = bounded(4000, room, with);
+        let (_, truth) = bounded(4000, room, |id, now| Service { lock_until: 0, ..with(id, now) });
+        let wanted = ExplainOptions { without: vec![vec!["lock:0x1010".into()]], ..ExplainOptions::default() };
+        let explained = scene.analyse(wanted).chains[0].explained.clone();
+        let what = format!("room for {room}");
+        at_least(0.98, &explained, Cause::Lock, &what);
+        predicts(&explained, "lock:0x1010", &truth, 0.05, &what);
+    }
 }

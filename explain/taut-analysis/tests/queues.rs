@@ -486,3 +486,31 @@ fn a_run_without_nothing_is_the_recording_where_no_cpu_is_shared() {
         }
     }
 }
+
+/// The server is at a message that was sent before the recording began, and of which only the last stamp is in it.
+#[test]
+fn what_a_message_that_began_before_the_recording_took_is_not_known() {
+    let mut scene = Scene::new();
+    // Events begin at 1,000: what the server did before is in none.
+    scene.stamp(SOURCE, 400, 1, "sent").stamp(SERVER, 2000, 9, "done");
+    scene.switch(0, 1000, SOURCE, S, 0).switch(1, 1995, 0, R, SERVER);
+    scene.stamp(SERVER, 2010, 1, "taken").stamp(SERVER, 2100, 1, "done");
+    scene.enter(1, 2105, SERVER, libc::SYS_read, 4, 0).switch(1, 2106, SERVER, S, 0);
+    for id in 10..30 {
+        let now = id * 1000;
+        scene.switch(0, now - 10, 0, R, SOURCE).stamp(SOURCE, now, id, "sent").wake(0, now + 5, SOURCE, 0, SERVER);
+        scene.switch(0, now + 10, SOURCE, S, 0).switch(1, now + 10, 0, R, SERVER).exit(
+            1,
+            now + 12,
+            SERVER,
+            libc::SYS_read,
+        );
+        scene.stamp(SERVER, now + 15, id, "taken").stamp(SERVER, now + 100, id, "done");
+        scene.enter(1, now + 105, SERVER, libc::SYS_read, 4, 0).switch(1, now + 106, SERVER, S, 0);
+    }
+    let explained = scene.explained();
+    let path = &explained.paths.iter().find(|p| p.time.id == 1).unwrap().path;
+    // The server's first event is 1.595 ms behind the stamp at which the report begins.
+    let known = path.iter().filter(|piece| piece.from_ns < 1595 * US && piece.cause != Cause::Unknown);
+    assert_eq!(known.count(), 0, "{path:?}");
+}
