@@ -1233,8 +1233,6 @@ impl Walker<'_> {
         let mut tids = vec![from.tid, to.tid];
         tids.dedup();
         for tid in tids {
-            let works = spans.work_within(tid, from.time_ns, to.time_ns);
-            let mut works = works.iter().peekable();
             for mut piece in std::mem::take(&mut pieces) {
                 let is_own = matches!(piece.cause, Cpu | Syscall | PageFault | Io | Sleep | Disk);
                 let is_named = !matches!(piece.behind, None | Some(Behind::Message(_)));
@@ -1243,14 +1241,8 @@ impl Walker<'_> {
                     continue;
                 }
                 while piece.from_ns < piece.to_ns {
-                    while works.next_if(|(_, end_ns, _)| *end_ns <= piece.from_ns).is_some() {}
-                    let (until_ns, detail) = match works.peek() {
-                        Some((start_ns, end_ns, work)) if *start_ns <= piece.from_ns => {
-                            (*end_ns, self.detail_in(piece.detail, work))
-                        }
-                        Some((start_ns, ..)) => (*start_ns, piece.detail),
-                        None => (u64::MAX, piece.detail),
-                    };
+                    let (work, until_ns) = spans.work_at(tid, piece.from_ns, (from.time_ns, to.time_ns));
+                    let detail = work.map_or(piece.detail, |work| self.detail_in(piece.detail, work));
                     let to_ns = piece.to_ns.min(until_ns);
                     pieces.push(Piece { to_ns, detail, ..piece });
                     piece.from_ns = to_ns;

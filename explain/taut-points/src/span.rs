@@ -11,6 +11,8 @@ use crate::point::Pass;
 pub struct Spans {
     stamps: HashMap<i32, Sequence<Stamped>>,
     work: HashMap<i32, Vec<Mark>>,
+    /// The same from begin to end, in order of their begin.
+    works: HashMap<i32, Vec<Work>>,
     locks: HashMap<i32, Vec<LockWait>>,
     /// Where stamps are missing.
     holes: Vec<Hole>,
@@ -57,6 +59,17 @@ pub enum BusyWith {
     Work(String),
 }
 
+/// Marked work from its begin to its end.
+#[derive(Clone, Debug)]
+struct Work {
+    start_ns: u64,
+    end_ns: u64,
+    /// Place of the mark that has its name.
+    mark: usize,
+    /// Place of the work in which it lies.
+    parent: Option<usize>,
+}
+
 struct LockWait {
     start_ns: u64,
     end_ns: u64,
@@ -77,6 +90,7 @@ impl Spans {
         }
         self.stamps.values_mut().for_each(|all| all.sort_by_key(|s| s.time_ns));
         self.work.values_mut().for_each(|all| all.sort_by_key(|m| m.time_ns));
+        self.works = self.work.iter().map(|(tid, all)| (*tid, works(all))).collect();
         let locks = self.work.iter().map(|(tid, all)| (*tid, lock_waits(all)));
         self.locks = locks.filter(|(_, waits)| !waits.is_empty()).collect();
         self.holes = holes;
@@ -163,25 +177,19 @@ impl Spans {
         !self.open_work(tid, time_ns).is_empty()
     }
 
-    /// Marked work of the thread that begins and ends strictly between, and lies in no other such: (from, to, which).
-    pub fn work_within(&self, tid: i32, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, &str)> {
-        let mut open: Vec<(u64, &str)> = Vec::new();
-        let mut within: Vec<(u64, u64, &str)> = Vec::new();
-        for mark in self.marks_between(tid, from_ns, to_ns) {
-            let place = open.iter().rposition(|(_, name)| *name == mark.name);
-            match (mark.kind, place) {
-                (Kind::Begin, _) => open.push((mark.time_ns, &mark.name)),
-                (Kind::End, Some(at)) => {
-                    let (start_ns, name) = open.remove(at);
-                    while within.last().is_some_and(|inner| inner.0 >= start_ns) {
-                        within.pop();
-                    }
-                    within.push((start_ns, mark.time_ns, name));
-                }
-                _ => {}
-            }
+    /// The marked work that the thread is at at that moment, of what begins and ends strictly between these bounds the outermost; and
+    /// until when that is so at least.
+    pub fn work_at(&self, tid: i32, time_ns: u64, (from_ns, to_ns): (u64, u64)) -> (Option<&str>, u64) {
+        let works = self.works.get(&tid).map_or(&[][..], Vec::as_slice);
+        let next = works.partition_point(|work| work.start_ns <= time_ns);
+        let parent = |work: &&Work| work.parent.map(|at| &works[at]);
+        let around = std::iter::successors(next.checked_sub(1).map(|at| &works[at]), parent);
+        let within = around.take_while(|work| work.start_ns > from_ns);
+        let outermost = within.filter(|work| time_ns < work.end_ns && work.end_ns < to_ns).last();
+        match outermost {
+            Some(work) => (Some(&self.work[&tid][work.mark].name), work.end_ns),
+            None => (None, works.get(next).map_or(u64::MAX, |work| work.start_ns)),
         }
-        within
     }
 
     /// Stretches between two neighbouring stamps of one and the same other message: (from, to, which).
@@ -300,6 +308,28 @@ impl Spans {
         let first = stamps.partition_point(|s| s.time_ns <= from_ns);
         &stamps[first..partition_from(stamps, first, |s| s.time_ns < to_ns)]
     }
+}
+
+/// What has no end lasts to the end of all.
+fn works(marks: &[Mark]) -> Vec<Work> {
+    let mut works: Vec<Work> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    for (mark, of) in marks.iter().enumerate() {
+        match of.kind {
+            Kind::Begin => {
+                open.push(works.len());
+                let parent = open.iter().rev().nth(1).copied();
+                works.push(Work { start_ns: of.time_ns, end_ns: u64::MAX, mark, parent });
+            }
+            Kind::End => {
+                if let Some(at) = open.iter().rposition(|work| marks[works[*work].mark].name == of.name) {
+                    works[open.remove(at)].end_ns = of.time_ns;
+                }
+            }
+            _ => {}
+        }
+    }
+    works
 }
 
 fn lock_waits(marks: &[Mark]) -> Vec<LockWait> {

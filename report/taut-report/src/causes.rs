@@ -9,6 +9,9 @@ pub(crate) fn phrase(cause: Cause, detail: &str) -> String {
         Cause::Lock if !detail.is_empty() => return format!("the lock {}", with_quoted_name(detail)),
         Cause::Preempted if !detail.is_empty() => return format!("preemption {detail}"),
         Cause::Wakeup if detail.is_empty() => return "a CPU leaving idle after a wakeup".to_owned(),
+        Cause::Queued if detail.contains(" was busy with ") => {
+            return format!("waiting for {}", detail.replacen(" was busy with ", ", which was busy with ", 1));
+        }
         Cause::TimerSlack if detail.starts_with("timer interrupt came late") => {
             return detail.replacen("timer interrupt came late", "a timer interrupt that came late", 1);
         }
@@ -77,5 +80,13 @@ mod tests {
         assert_eq!(phrase(Cause::Lock, "at 0x7f00 (held by logger/7)"), "the lock at 0x7f00 (held by logger/7)");
         assert_eq!(phrase(Cause::TimerSlack, "timer interrupt came late"), "a timer interrupt that came late");
         assert_eq!(phrase(Cause::TimerSlack, "in sleeper/12"), "timer slack (in sleeper/12)");
+    }
+
+    #[test]
+    fn who_waits_for_marked_work_waits_behind_no_message() {
+        let [of_work, of_messages] =
+            ["ui/9 was busy with task poll", "ui/9 was busy"].map(|of| phrase(Cause::Queued, of));
+        assert_eq!(of_work, "waiting for ui/9, which was busy with task poll");
+        assert_eq!(of_messages, "waiting behind other messages (ui/9 was busy)");
     }
 }
