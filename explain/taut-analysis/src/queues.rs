@@ -278,7 +278,8 @@ impl Queues {
             if from.is_handed_to(to) {
                 server.waiting.insert((from.time_ns, way.passage.id));
             }
-            now_ns += wait_ns + self.typical_ns.get(&hop).copied().unwrap_or(0);
+            let own_ns = self.typical_ns.get(&hop).copied().unwrap_or(0);
+            now_ns = now_ns.saturating_add(wait_ns).saturating_add(own_ns);
             free[nth] = free[nth].max(now_ns);
             at = Some((key, nth));
             way.waits_ns.push(wait_ns);
@@ -313,7 +314,7 @@ impl Queues {
         let server = self.servers.entry(self.server(to.tid, walker)).or_default();
         // Of those taken together, too, the thread is at one after the other.
         match from.is_handed_to(to) && load.is_in_order {
-            true => way.typical_ns += load.ns,
+            true => way.typical_ns = way.typical_ns.saturating_add(load.ns),
             false if from.is_handed_to(to) || waits => way.typical_ns = way.typical_ns.max(server.free_ns),
             false => {}
         }
@@ -326,7 +327,7 @@ impl Queues {
             let typical = self.typical.get(&(hop, side == 1)).unwrap_or(&[0; CAUSES]);
             for (cause, ns) in sums.iter().enumerate().filter(|(_, ns)| **ns > 0) {
                 let kept = if is_ordinary(Cause::ALL[cause]) { (*ns).min(typical[cause]) } else { 0 };
-                way.typical_ns += kept;
+                way.typical_ns = way.typical_ns.saturating_add(kept);
                 server.typical_ns += if side == 1 { kept } else { 0 };
                 shares[side][cause] = 1.0 - kept as f64 / *ns as f64;
             }
