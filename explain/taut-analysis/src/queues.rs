@@ -138,11 +138,16 @@ pub(crate) struct Way {
     own: Vec<(i32, Amounts, Amounts)>,
 }
 
-/// By how much the latest message that went before another one came after it, and the share of the time that its server works for messages.
+/// What a message would wait at typical times.
 #[derive(Clone, Copy, Default)]
-struct Overtaken {
+struct Load {
     ns: u64,
-    load: f64,
+    /// Whether that is in the order of the starts.
+    is_in_order: bool,
+    /// By how much the latest message that went before it came after it.
+    overtaken_ns: u64,
+    /// Of the time in which its server works for messages.
+    share: f64,
 }
 
 /// Causes that every message may have some of; only what exceeds the typical makes a backlog.
@@ -274,7 +279,8 @@ impl Queues {
             if from.is_handed_to(to) {
                 server.waiting.insert((from.time_ns, way.passage.id));
             }
-            now_ns += wait_ns + self.typical_ns.get(&hop).copied().unwrap_or(0);
+            let own_ns = self.typical_ns.get(&hop).copied().unwrap_or(0);
+            now_ns = now_ns.saturating_add(wait_ns).saturating_add(own_ns);
             free[nth] = free[nth].max(now_ns);
             at = Some((key, nth));
             way.waits_ns.push(wait_ns);
@@ -297,50 +303,19 @@ impl Queues {
         let taken_ns = wait.as_ref().map_or(0, |wait| wait.until_ns);
         let away = of_hop.iter().filter(|piece| piece.is_away && piece.from_ns >= taken_ns);
         let away_ns: u64 = away.map(|piece| piece.to_ns - piece.from_ns).sum();
-        let key = self.server(to.tid, walker);
         self.close(to.tid, hop, &of_hop, walker);
-        let is_from_outside = from.is_due || self.server(from.tid, walker) != key || from.tid == to.tid;
-        let server = self.servers.entry(key).or_default();
-        if from.is_handed_to(to) {
-            server.waiting.remove(&(from.time_ns, id));
-            let overtakes = server.waiting.first().is_some_and(|(came_ns, _)| *came_ns < from.time_ns);
-            let last_ns = self.threads.get(&to.tid).and_then(|thread| thread.last).map_or(0, |(last_ns, _)| last_ns);
-            // Where others wait it may only have come in between.
-            if is_from_outside
-                && !is_behind
-                && (!overtakes || walker.idled_until(to.tid, last_ns, to.time_ns).is_some())
-            {
-                server.debts.clear();
-            }
-        }
-        // What would be waited at typical times: at these nothing overtakes what it overtook, threads of one CPU do not work off one
-        // stage's backlog after the other's, and a pool has all of its threads.
-        let came_ns = if from.is_handed_to(to) { from.time_ns } else { u64::MAX };
-        let overtaken_ns = server.came_ns.saturating_sub(came_ns);
-        let is_in_order = overtaken_ns > 0 || key != to.tid || server.in_order_ns.len() > 1;
-        if from.is_handed_to(to) {
-            server.came_ns = server.came_ns.max(from.time_ns);
-        }
-        let since_ns = *server.since_ns.get_or_insert(from.time_ns);
-        let all_ns = to.time_ns.saturating_sub(since_ns).max(1) as f64 * server.in_order_ns.len().max(1) as f64;
-        let overtaken = Overtaken { ns: overtaken_ns, load: (server.typical_ns as f64 / all_ns).min(LOAD_MAX) };
-        let load_ns = match from.is_handed_to(to) {
-            true if is_in_order => in_order_ns,
-            true => server.free_ns.saturating_sub(way.typical_ns),
-            false if waits => u64::MAX,
-            false => 0,
-        };
+        let load = self.load(id, (from, to), (waits, is_behind), (way.typical_ns, in_order_ns), walker);
         if is_behind {
             let others = self.others_debts(to.tid, wait.as_ref().map_or(from.time_ns, |wait| wait.until_ns), walker);
-            of_hop = self.root_causes(hop, to.tid, &of_hop, load_ns, (others, overtaken), walker);
+            of_hop = self.root_causes(hop, to.tid, &of_hop, &load, &others, walker);
         }
         if waits_for_receiver {
             of_hop = self.behind_receivers(to.tid, &of_hop, way.typical_ns, walker);
         }
-        let server = self.servers.entry(key).or_default();
+        let server = self.servers.entry(self.server(to.tid, walker)).or_default();
         // Of those taken together, too, the thread is at one after the other.
-        match from.is_handed_to(to) && is_in_order {
-            true => way.typical_ns += load_ns,
+        match from.is_handed_to(to) && load.is_in_order {
+            true => way.typical_ns = way.typical_ns.saturating_add(load.ns),
             false if from.is_handed_to(to) || waits => way.typical_ns = way.typical_ns.max(server.free_ns),
             false => {}
         }
@@ -353,7 +328,7 @@ impl Queues {
             let typical = self.typical.get(&(hop, side == 1)).unwrap_or(&[0; CAUSES]);
             for (cause, ns) in sums.iter().enumerate().filter(|(_, ns)| **ns > 0) {
                 let kept = if is_ordinary(Cause::ALL[cause]) { (*ns).min(typical[cause]) } else { 0 };
-                way.typical_ns += kept;
+                way.typical_ns = way.typical_ns.saturating_add(kept);
                 server.typical_ns += if side == 1 { kept } else { 0 };
                 shares[side][cause] = 1.0 - kept as f64 / *ns as f64;
             }
@@ -375,6 +350,45 @@ impl Queues {
         way.divided.waits.extend(wait.map(|wait| (hop, wait)));
         way.divided.away.extend((away_ns > 0).then_some((hop, away_ns)));
         way.divided.pieces.extend(of_hop.into_iter().map(|piece| (hop, piece)));
+    }
+
+    /// What a message would wait in a hop at typical times: by when it would be there then, and how long it would wait in the order of the
+    /// starts. A server that was idle is no longer late.
+    fn load(
+        &mut self,
+        id: u64,
+        (from, to): (Moment, Moment),
+        (waits, is_behind): (bool, bool),
+        (typical_ns, in_order_ns): (u64, u64),
+        walker: &mut Walker<'_>,
+    ) -> Load {
+        let key = self.server(to.tid, walker);
+        let is_from_outside = from.is_due || self.server(from.tid, walker) != key || from.tid == to.tid;
+        let last_ns = self.threads.get(&to.tid).and_then(|thread| thread.last).map_or(0, |(last_ns, _)| last_ns);
+        let server = self.servers.entry(key).or_default();
+        if !from.is_handed_to(to) {
+            return Load { ns: if waits { u64::MAX } else { 0 }, ..Load::default() };
+        }
+        server.waiting.remove(&(from.time_ns, id));
+        let overtakes = server.waiting.first().is_some_and(|(came_ns, _)| *came_ns < from.time_ns);
+        // Where others wait it may only have come in between.
+        let mut was_idle = || !overtakes || walker.idled_until(to.tid, last_ns, to.time_ns).is_some();
+        if is_from_outside && !is_behind && was_idle() {
+            server.debts.clear();
+        }
+        let overtaken_ns = server.came_ns.saturating_sub(from.time_ns);
+        server.came_ns = server.came_ns.max(from.time_ns);
+        // At typical times nothing overtakes what it overtook, threads of one CPU do not work off one stage's backlog after the other's,
+        // and a pool has all of its threads.
+        let is_in_order = overtaken_ns > 0 || key != to.tid || server.in_order_ns.len() > 1;
+        let since_ns = *server.since_ns.get_or_insert(from.time_ns);
+        let all_ns = to.time_ns.saturating_sub(since_ns).max(1) as f64 * server.in_order_ns.len().max(1) as f64;
+        Load {
+            ns: if is_in_order { in_order_ns } else { server.free_ns.saturating_sub(typical_ns) },
+            is_in_order,
+            overtaken_ns,
+            share: (server.typical_ns as f64 / all_ns).min(LOAD_MAX),
+        }
     }
 
     /// What the thread takes its messages from: itself, or its pool.
@@ -540,8 +554,8 @@ impl Queues {
         hop: u16,
         tid: i32,
         pieces: &[Piece],
-        load_ns: u64,
-        (others, overtaken): (Vec<Debt>, Overtaken),
+        load: &Load,
+        others: &[Debt],
         walker: &mut Walker<'_>,
     ) -> Vec<Piece> {
         let server = self.server(tid, walker);
@@ -561,8 +575,8 @@ impl Queues {
         let none = Server::default();
         let server = self.servers.get(&server).unwrap_or(&none);
         // Portions of the ordinary time, in order: each debt's, then what stays queued.
-        let debts: Vec<&Debt> = server.debts.iter().chain(&others).collect();
-        let portions = portions(&debts, ordinary_ns.saturating_sub(load_ns), overtaken);
+        let debts: Vec<&Debt> = server.debts.iter().chain(others).collect();
+        let portions = portions(&debts, ordinary_ns.saturating_sub(load.ns), load);
         let portions = portions.map(|(debt, ns)| (Some(debt), ns));
         let mut portions = portions.chain([(None, u64::MAX)]);
         let mut now = portions.next();
@@ -609,10 +623,9 @@ impl Queues {
             let mut from_ns = piece.from_ns;
             if let Some(server) = server {
                 let load_ns = server.free_ns.saturating_sub(typical_ns);
+                let late_ns = (piece.to_ns - piece.from_ns).saturating_sub(load_ns);
                 let debts: Vec<&Debt> = server.debts.iter().collect();
-                for (debt, ns) in
-                    portions(&debts, (piece.to_ns - piece.from_ns).saturating_sub(load_ns), Overtaken::default())
-                {
+                for (debt, ns) in portions(&debts, late_ns, &Load::default()) {
                     let part =
                         debt.as_piece(Piece { from_ns, to_ns: from_ns + ns, ..*piece }, Behind::Message(debt.id));
                     from_ns = part.to_ns;
@@ -746,10 +759,12 @@ impl Server {
 
 /// What of so long a wait goes to each debt. What made a server late by so much makes no message wait for longer (Lindley 1952), unless
 /// others go before it until the server is no longer late.
-fn portions<'a>(debts: &[&'a Debt], waited_ns: u64, overtaken: Overtaken) -> impl Iterator<Item = (&'a Debt, u64)> {
+fn portions<'a>(debts: &[&'a Debt], waited_ns: u64, load: &Load) -> impl Iterator<Item = (&'a Debt, u64)> {
     let owed: u64 = debts.iter().map(|debt| debt.ns).sum();
-    let Overtaken { ns, load } = overtaken;
-    let most_ns = (owed as f64 + load * ns as f64).min(owed as f64 / (1.0 - load));
+    let most_ns = match load.overtaken_ns {
+        0 => owed as f64,
+        ns => (owed as f64 + load.share * ns as f64).min(owed as f64 / (1.0 - load.share)),
+    };
     let late_ns = waited_ns.min(most_ns as u64);
     let portion = move |debt: &Debt| (u128::from(late_ns) * u128::from(debt.ns) / u128::from(owed.max(1))) as u64;
     debts.iter().map(move |debt| (*debt, portion(debt))).filter(|(_, ns)| *ns > 0)

@@ -415,7 +415,7 @@ impl Replay {
             let turn_ns = if threads.len() > 1 { time_ns } else { ready.since_ns };
             let ends_ns = self.ends(step, ready, turn_ns, ledger, removal, &run);
             let free_ns = run.threads[ready.thread as usize].free_ns.unwrap_or(0);
-            let looks_ns = free_ns + removal.slowed(self.threads[ready.thread as usize].trailing_ns);
+            let looks_ns = free_ns.saturating_add(removal.slowed(self.threads[ready.thread as usize].trailing_ns));
             let begins_ns = ends_ns.saturating_sub(removal.slowed(step.in_hand_ns(removal))).max(looks_ns.min(ends_ns));
             if threads.len() == 1 && step.is_handed && begins_ns > time_ns {
                 run.due.push(Reverse((begins_ns, server)));

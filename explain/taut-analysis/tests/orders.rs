@@ -148,13 +148,13 @@ fn too_much_load_of_a_pool_is_load() {
 
 /// The thread does something else besides, for 1.5 ms each time.
 fn besides(mut check: impl FnMut(Vec<Job>, f64, String)) {
-    for (source, seed) in [Source::Other, Source::Nobody].into_iter().flat_map(|of| SEEDS.map(|seed| (of, seed))) {
+    for (source, seed) in [Source::Other, Source::Interrupt].into_iter().flat_map(|of| SEEDS.map(|seed| (of, seed))) {
         for load in [0.2, 0.5] {
             let own = poisson(6000, 200.0 / load, seed);
             let others = poisson(own[5999] as usize / 8000, 8000.0, seed + 10);
             let jobs = with_others(jobs(&own), &others, source);
             // What has no id is part of the message that is taken behind it, and moves with it.
-            let within = if source == Source::Nobody { 0.2 } else { 0.1 };
+            let within = if source == Source::Interrupt { 0.2 } else { 0.1 };
             check(jobs, within, format!("{source:?}, load {load}, seed {seed}"));
         }
     }

@@ -30,7 +30,7 @@ pub enum Source {
     /// Another one.
     Other,
     /// An interrupt: it has no id.
-    Nobody,
+    Interrupt,
 }
 
 impl Source {
@@ -39,7 +39,7 @@ impl Source {
         match self {
             Source::Own => (10, 0),
             Source::Other => (20, 1),
-            Source::Nobody => (0, 3),
+            Source::Interrupt => (0, 3),
         }
     }
 }
@@ -116,7 +116,7 @@ fn stamp(scene: &mut Scene, job: &Job, tid: i32, us: u64, point: &str) {
     match job.source {
         Source::Own => _ = scene.stamp(tid, us, job.id, point),
         Source::Other => _ = scene.stamp(tid, us, job.id, &format!("other.{point}")),
-        Source::Nobody => {}
+        Source::Interrupt => {}
     }
 }
 
