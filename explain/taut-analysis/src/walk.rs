@@ -1232,7 +1232,7 @@ impl Walker<'_> {
         let spans = self.spans;
         let mut tids = vec![from.tid, to.tid];
         tids.dedup();
-        for tid in tids {
+        for tid in tids.into_iter().filter(|tid| spans.has_work(*tid)) {
             for mut piece in std::mem::take(&mut pieces) {
                 let is_own = matches!(piece.cause, Cpu | Syscall | PageFault | Io | Sleep | Disk);
                 let is_named = !matches!(piece.behind, None | Some(Behind::Message(_)));

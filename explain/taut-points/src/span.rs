@@ -121,6 +121,11 @@ impl Spans {
         !self.stamps.is_empty()
     }
 
+    /// Whether any work of the thread is marked.
+    pub fn has_work(&self, tid: i32) -> bool {
+        self.works.get(&tid).is_some_and(|works| !works.is_empty())
+    }
+
     /// Whether waits for any lock are marked.
     pub fn has_locks(&self) -> bool {
         !self.locks.is_empty()
