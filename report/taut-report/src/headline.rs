@@ -114,9 +114,9 @@ fn sign(chain: &Chain) -> &'static str {
 /// That the machine had too few CPUs for all that ran on it.
 fn busy(analysis: &Analysis) -> Option<String> {
     let share = analysis.totals.cpu_pressure?;
-    let cpus = match analysis.info.fact("cpus") {
-        "" => "a CPU of this machine".to_owned(),
-        "1" => "this machine's only CPU".to_owned(),
+    let cpus = match analysis.info.cpus {
+        0 => "a CPU of this machine".to_owned(),
+        1 => "this machine's only CPU".to_owned(),
         n => format!("one of this machine's {n} CPUs"),
     };
     Some(format!(
