@@ -20,7 +20,6 @@ ELSEWHERE = {
         "143 s": "a year's rows at this rate",
         "5.63 M": "rows of an hour in the time of its report",
     },
-    "fuzzing.md": {"15 minutes": "the limit"},
     "intervals.md": {
         "95 %": "the level",
         "96 %": "78 of 81: the sum of two sets",
