@@ -138,7 +138,7 @@ def test_what_came_before_a_finding_counts_no_more(run: ModuleType) -> None:
         "file", seconds=1, day="2026-11-28", revision=run.head(), inputs=1, findings=["crash-a"], failed=True
     )
     run.remember(found, ["file", "text"])
-    assert seconds(run, "file") == (1, 0) and "1 findings" in run.PAGE.read_text()
+    assert seconds(run, "file") == (1, 0) and "1 finding," in run.PAGE.read_text()
     commit(run, {"trace/taut-files/src/lib.rs": "// fixed"})
     fuzzed(run, "file", 30)
     assert seconds(run, "file") == (30, 0)
