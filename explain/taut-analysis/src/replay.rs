@@ -37,7 +37,8 @@ pub(crate) struct Replay {
     closed: Vec<Vec<(u64, u64, Kind)>>,
     /// By hop: what a message to an idle thread pays more than one that waited.
     lead_ns: HashMap<u16, u64>,
-    /// The run without a removal, where threads take turns or a message waits for one that it comes to later.
+    /// The run without a removal, where it does not give the recording back: where threads take turns, say, or a message waits for one that
+    /// it comes to later.
     by_itself: Option<ByItself>,
 }
 
@@ -344,15 +345,13 @@ impl Replay {
             lead_ns,
             by_itself: None,
         };
-        let takes_turns = replay.servers.iter().chain(&replay.lines).any(|threads| threads.len() > 1);
-        if takes_turns || ledger.rows.iter().any(|row| !row.away().is_empty()) {
-            let none = Removals { all: Vec::new(), ends: vec![0; ledger.rows.len()] };
-            let nothing = Removal { of_rows: &none, of_wait: &|_, _, _| 0, slower: 1.0 };
-            let totals = replay.totals(ledger, &nothing);
-            let (mut run, mut recorded) =
-                (totals.clone(), ledger.rows.iter().map(|row| row.total_ns).collect::<Vec<_>>());
-            run.sort_unstable();
-            recorded.sort_unstable();
+        let none = Removals { all: Vec::new(), ends: vec![0; ledger.rows.len()] };
+        let nothing = Removal { of_rows: &none, of_wait: &|_, _, _| 0, slower: 1.0 };
+        let totals = replay.totals(ledger, &nothing);
+        let (mut run, mut recorded) = (totals.clone(), ledger.rows.iter().map(|row| row.total_ns).collect::<Vec<_>>());
+        run.sort_unstable();
+        recorded.sort_unstable();
+        if run != recorded {
             let base = totals.into_iter().map(|ns| mapped(ns, &run, &recorded)).collect();
             replay.by_itself = Some(ByItself { run, recorded, base });
         }
