@@ -246,7 +246,7 @@ fn why_late(chain: &Chain, of_what: &str) -> Option<String> {
 }
 
 /// The cause, and the party that has most of it.
-fn party(explained: &Explained, of: &CauseShare) -> String {
+pub(crate) fn party(explained: &Explained, of: &CauseShare) -> String {
     let parties = explained.causes.iter().filter(|share| share.cause == of.cause && !share.detail.is_empty());
     match parties.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share)) {
         // Of one party alone the share is the cause's.
@@ -293,7 +293,12 @@ fn why_busy(analysis: &Analysis) -> Option<String> {
     let (main, chain) = (analysis.loops.first()?, crate::loops::main_chain(analysis)?);
     let top = chain.explained.by_cause.first().filter(|share| share.cause != Cause::Unknown)?;
     let is_said = main.late_by.first().is_some_and(|late| late.cause == top.cause);
-    if is_said { None } else { why_late(chain, " of its response time") }
+    // Why activations overran is said beside how many did.
+    if is_said || chain.explained.selected == Selected::Overran {
+        None
+    } else {
+        why_late(chain, " of its response time")
+    }
 }
 
 /// How late the first chain of several threads is and why, where that is another cause than that of the first loop's late starts.

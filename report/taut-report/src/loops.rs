@@ -2,7 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_analysis::{Analysis, Cause, CauseShare, Chain, Loop, LoopFound, SourceKind, WakingThread, probe_chain};
+use taut_analysis::{
+    Analysis, Cause, CauseShare, Chain, Loop, LoopFound, Selected, SourceKind, WakingThread, probe_chain,
+};
 use taut_document::{Block, Cell, Section, Show, Table};
 use taut_recording::Tier;
 
@@ -56,8 +58,10 @@ pub(crate) fn headline(analysis: &Analysis) -> Option<String> {
         format!("{}, {}.", quantity(analysis.loops.len() as u64, "loop"), quantity(chains, "chain")),
         runs(main, &named(main, analysis)),
     ];
-    sentences.extend(overruns(main));
-    sentences.extend(late(main));
+    let overran = main_chain(analysis).and_then(why_overran);
+    let says_why = overran.is_some();
+    sentences.extend(overruns(main, overran.as_deref().unwrap_or_default()));
+    sentences.extend(late(main, says_why));
     Some(sentences.join(" "))
 }
 
@@ -113,8 +117,8 @@ fn sleeps(of: &Loop) -> bool {
     matches!(of.found, LoopFound::RelativeTimer { .. } | LoopFound::RestOfPeriod { .. })
 }
 
-/// How late it starts, and the main cause.
-fn late(of: &Loop) -> Option<String> {
+/// How late it starts, and the main cause, but for what `says_why` activations overran: that is said.
+fn late(of: &Loop, says_why: bool) -> Option<String> {
     let d = &of.release_latency;
     let (quantile, limit_ns) = of
         .late_above
@@ -122,13 +126,14 @@ fn late(of: &Loop) -> Option<String> {
         .or_else(|| [(0.99, d.p99_ns), (0.9, d.p90_ns)].into_iter().find_map(|(q, ns)| Some((q, ns?))))?;
     let share = percent(1.0 - quantile).replace(".0 %", " %");
     let cause = by_cause(&of.late_by).into_iter().next().filter(|(_, share, _)| *share >= 0.05);
-    let cause = cause.map_or(String::new(), |(cause, share, first)| {
-        format!(
+    let cause = cause.map_or(String::new(), |(cause, share, first)| match is_of_activation(of, cause) {
+        true if says_why => ", since the activation before had not ended".to_owned(),
+        is_before => format!(
             "; {} of their excess over typical starts is {}{}",
             whole_percent(share),
             phrase(cause, first.map_or("", |share| share.detail.as_str())),
-            of_the_one_before(of, cause)
-        )
+            if is_before { " in the activation before, which had not ended" } else { "" }
+        ),
     });
     let more = if of.late_above.is_some() { "more than " } else { "" };
     let limit = duration(limit_ns);
@@ -138,34 +143,45 @@ fn late(of: &Loop) -> Option<String> {
     })
 }
 
-/// Why what an activation waits for makes a start late: the one before had not ended.
-fn of_the_one_before(of: &Loop, cause: Cause) -> &'static str {
+/// Whether it is what an activation waits for, or does: it makes the next start late where that activation overran.
+fn is_of_activation(of: &Loop, cause: Cause) -> bool {
     let is_of_activation = match cause {
         Cause::Cpu | Cause::Syscall | Cause::PageFault | Cause::Lock | Cause::Gil | Cause::Io | Cause::Disk => true,
         Cause::Queued | Cause::Executor | Cause::Partner => true,
         Cause::Wakeup | Cause::Preempted | Cause::Irq | Cause::TimerSlack | Cause::Throttled => false,
         Cause::Sleep | Cause::Network | Cause::Stopped | Cause::Hypervisor | Cause::Unknown => false,
     };
-    if is_of_activation && of.overruns.is_some_and(|n| n > 0) {
-        " in the activation before, which had not ended"
-    } else {
-        ""
-    }
+    is_of_activation && of.overruns.is_some_and(|n| n > 0)
 }
 
-fn overruns(of: &Loop) -> Option<String> {
+/// What most of the time went into by which activations that overran exceed others.
+fn why_overran(chain: &Chain) -> Option<String> {
+    let explained = &chain.explained;
+    let top = explained.by_cause.first().filter(|top| top.cause != Cause::Unknown && top.tail_share > 0.0)?;
+    (explained.selected == Selected::Overran).then(|| {
+        let party = crate::headline::party(explained, top);
+        let of_them = match explained.tail_messages {
+            all if all == top.messages => format!("all {}", count(all)),
+            all => format!("{} of {}", count(top.messages), count(all)),
+        };
+        format!(": {} of their excess over typical activations is {party}, in {of_them}", whole_percent(top.tail_share))
+    })
+}
+
+/// `why`: what follows the share of those that overran.
+fn overruns(of: &Loop, why: &str) -> Option<String> {
     let overruns =
         of.overruns.filter(|_| matches!(of.found, LoopFound::AbsoluteTimer | LoopFound::RestOfPeriod { .. }))?;
     let skipped = match of.skipped {
-        Some(1) => ", and 1 was skipped".to_owned(),
-        Some(n @ 2..) => format!(", and {} were skipped", count(n)),
+        Some(1) => "; 1 more was skipped".to_owned(),
+        Some(n @ 2..) => format!("; {} more were skipped", count(n)),
         _ => String::new(),
     };
     let share = match overruns {
         0 => String::new(),
         n => format!(" ({})", percent(n as f64 / of.activations.max(1) as f64)),
     };
-    Some(format!("{} of {} overran{share}{skipped}.", count(overruns), quantity(of.activations, "period")))
+    Some(format!("{} of {} overran{share}{why}{skipped}.", count(overruns), quantity(of.activations, "period")))
 }
 
 /// Causes with all their details, largest first, each with its largest detail.
@@ -378,7 +394,6 @@ pub(crate) fn shown(of: &Loop) -> LoopShown<'_> {
 
 #[cfg(test)]
 mod tests {
-    use taut_analysis::Chain;
     use taut_document::{Document, Style, markdown, terminal};
     use taut_stats::Distribution;
 
@@ -487,6 +502,32 @@ mod tests {
             "3 loops, 1 chain. `ctrl` (robot/1234) runs at 1 kHz. 4 of 10 000 periods overran (<0.1 %). 1 % of its releases \
              start more than 180 µs late; 71 % of their excess over typical starts is preemption by kworker/0:1."
         );
+    }
+
+    #[test]
+    fn why_activations_overran_is_said_beside_how_many_did() {
+        let mut analysis = unmodified();
+        let lock = CauseShare {
+            cause: Cause::Lock,
+            detail: "m (held by logger/1236)".into(),
+            tail_share: 0.97,
+            messages: 4,
+            ..CauseShare::default()
+        };
+        let of = &mut analysis.loops[0];
+        (of.chain, of.late_by) = (Some("ctrl timer 1 ms".into()), vec![lock.clone()]);
+        let explained = &mut analysis.chains[0].explained;
+        (explained.selected, explained.tail_messages) = (Selected::Overran, 4);
+        (explained.by_cause, explained.causes) = (vec![lock.clone()], vec![lock]);
+        let text = crate::headline(&analysis).replace('\u{202f}', " ");
+        let overran = "4 of 10 000 periods overran (<0.1 %): 97 % of their excess over typical activations is the lock `m` (held by \
+                       logger/1236), in all 4. 1 % of its releases start more than 180 µs late, since the activation before had not ended.";
+        assert!(text.contains(overran) && !text.contains("of its response time above"), "{text}");
+        analysis.chains[0].explained.tail_messages = 5;
+        assert!(crate::headline(&analysis).contains(", in 4 of 5."), "{}", crate::headline(&analysis));
+        // Starts that are late for another reason have theirs.
+        analysis.loops[0].late_by[0].cause = Cause::Preempted;
+        assert!(crate::headline(&analysis).contains("of their excess over typical starts is preemption"));
     }
 
     #[test]
