@@ -56,7 +56,7 @@ def mark_loops() -> None:
             return "callback"
 
     by_itself: Any = getattr(Handle, "_run", None)
-    if by_itself is not None and not hasattr(by_itself, "__wrapped__"):
+    if by_itself is not None and not hasattr(by_itself, "_taut"):
 
         def run(handle: Any) -> None:
             name = name_of(handle._callback)
@@ -67,10 +67,12 @@ def mark_loops() -> None:
                 end(name)
 
         run.__wrapped__ = by_itself  # type: ignore[attr-defined]
+        # Another tool's wrapper has that, too.
+        run._taut = True  # type: ignore[attr-defined]
         Handle._run = run  # type: ignore[method-assign, assignment]
 
     loop = getattr(sys.modules.get("uvloop"), "Loop", None)
-    if loop is not None and not hasattr(loop.call_soon, "__wrapped__"):
+    if loop is not None and not hasattr(loop.call_soon, "_taut"):
         # Its handles cannot be changed, but what it is asked to run can: tasks ask for each of their steps.
         call_soon = loop.call_soon
 
@@ -86,6 +88,7 @@ def mark_loops() -> None:
             return call_soon(self, partial(run_callback, callback), *args, context=context)
 
         marked.__wrapped__ = call_soon  # type: ignore[attr-defined]
+        marked._taut = True  # type: ignore[attr-defined]
         loop.call_soon = marked
 
 

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, ops::Range};
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use taut_points::{Pass, PointId};
 
 /// All messages of a recording, in one flat table.
@@ -41,14 +41,14 @@ impl Messages {
         // The point settles equal times, so that the order of batches does not matter.
         passes.sort_unstable_by_key(|pass| (pass.message, pass.time_ns, pass.point.order()));
         let mut messages = Messages::default();
-        let mut reused: Option<Reused> = None;
+        let mut ids = passes.chunk_by(|one, next| one.message == next.message);
+        let reused = ids.any(is_used_again).then(|| Reused::of(&passes));
         let (mut read, mut write) = (0, 0);
         while read < passes.len() {
             let id = passes[read].message;
             let end = read + passes[read..].iter().take_while(|pass| pass.message == id).count();
             let mut due: Option<Pass> = None;
-            if is_used_again(&passes[read..end]) {
-                let reused = reused.get_or_insert_with(|| Reused::of(&passes[read..]));
+            if let Some(reused) = reused.as_ref().filter(|_| is_used_again(&passes[read..end])) {
                 let uses = reused.uses(&passes[read..end]);
                 messages.split += uses.len() as u64 - 1;
                 for (of_use, is_clear) in uses {
@@ -121,10 +121,14 @@ impl Messages {
 struct Reused {
     /// Before which point messages mostly pass each, by the first pass of each point of each id: these are of one message.
     before: HashMap<PointId, Option<PointId>>,
+    /// Points that nearly all messages pass behind that one: of two ways from a point, neither end is.
+    fixed: HashSet<PointId>,
     /// Whether an id ever began again while it was under way. Where none did, a message had ended when its id begins again.
     at_once: bool,
 }
 
+/// Of a point that is fixed, so many messages have that order.
+const NEARLY_ALL: f64 = 0.9;
 /// A message that is under way has ended by the time its id has begun so many times more.
 const AT_ONCE: usize = 2;
 
@@ -142,11 +146,15 @@ impl Reused {
                 }
             }
         }
-        let most = |counts: HashMap<Option<PointId>, u64>| {
-            counts.into_iter().max_by_key(|(before, n)| (*n, Reverse(*before))).and_then(|(before, _)| before)
-        };
-        let before = counts.into_iter().map(|(point, counts)| (point, most(counts))).collect();
-        let mut reused = Reused { before, at_once: false };
+        let mut reused = Reused { before: HashMap::default(), fixed: HashSet::default(), at_once: false };
+        for (point, counts) in counts {
+            let all: u64 = counts.values().sum();
+            let most = counts.into_iter().max_by_key(|(before, n)| (*n, Reverse(*before)));
+            if most.is_some_and(|(_, n)| n as f64 >= NEARLY_ALL * all as f64) {
+                reused.fixed.insert(point);
+            }
+            reused.before.insert(point, most.and_then(|(before, _)| before));
+        }
         reused.at_once = ids().filter(|of_id| is_used_again(of_id)).any(|of_id| {
             let mut between = of_id.split(|pass| reused.begins(pass.point)).skip(1);
             between.any(|passes| reused.goes_back(passes))
@@ -182,25 +190,34 @@ impl Reused {
         self.before.get(&point).is_some_and(Option::is_none)
     }
 
+    /// Before which point nearly all messages pass that one.
+    fn surely_before(&self, point: PointId) -> Option<PointId> {
+        self.before.get(&point).copied().flatten().filter(|_| self.fixed.contains(&point))
+    }
+
     /// Whether they pass a point once, behind the one before it, as far as messages go.
     fn is_whole(&self, of_use: &[Pass]) -> bool {
         let mut seen: Vec<PointId> = Vec::new();
         for point in points(of_use) {
-            let before = self.before.get(&point).copied().flatten();
+            let before = self.surely_before(point);
             if seen.contains(&point) || before.is_some_and(|before| !seen.contains(&before)) {
                 return false;
             }
             seen.push(point);
         }
         let ended = of_use.iter().any(|pass| pass.point.reason().is_some());
-        ended || seen.last().is_some_and(|last| self.before.values().all(|before| *before != Some(*last)))
+        ended
+            || seen.last().is_some_and(|last| self.fixed.iter().all(|point| self.surely_before(*point) != Some(*last)))
     }
 
     /// Whether they pass a point behind the next one: then that was another message's.
     fn goes_back(&self, passes: &[Pass]) -> bool {
         let mut seen: Vec<PointId> = Vec::new();
         points(passes).any(|point| {
-            let goes_back = seen.iter().any(|seen| self.before.get(seen) == Some(&Some(point)));
+            if seen.contains(&point) {
+                return false;
+            }
+            let goes_back = seen.iter().any(|seen| self.surely_before(*seen) == Some(point));
             seen.push(point);
             goes_back
         })
@@ -310,11 +327,37 @@ mod tests {
 
     #[test]
     fn what_was_under_way_when_the_recording_began_is_not_the_next_message_with_that_id() {
-        let of_id = [(1, 2), (2, 3), (30, 1), (35, 2), (40, 3), (70, 1), (75, 2), (80, 3)];
-        let of_id = of_id.map(|(at, point)| stamp(1, at, point)).to_vec();
-        let (paths, messages) = paths([of_id, plain(2, 9)].concat());
-        assert_eq!(paths[..3], [numbered(&[2, 3]), numbered(&[1, 2, 3]), numbered(&[1, 2, 3])]);
-        assert_eq!((messages.split, messages.repeats, messages.unclear), (2, 0, 0));
+        // The id is below all others, or above them.
+        for id in [1, 10] {
+            let of_id = [(1, 2), (2, 3), (30, 1), (35, 2), (40, 3), (70, 1), (75, 2), (80, 3)];
+            let of_id = of_id.map(|(at, point)| stamp(id, at, point)).to_vec();
+            let (paths, messages) = paths([of_id, plain(2, 9)].concat());
+            let first = if id == 1 { 0 } else { 8 };
+            assert_eq!(paths[first..first + 3], [numbered(&[2, 3]), numbered(&[1, 2, 3]), numbered(&[1, 2, 3])]);
+            assert_eq!((messages.split, messages.repeats, messages.unclear), (2, 0, 0));
+        }
+    }
+
+    #[test]
+    fn two_ways_from_a_point_have_no_order_by_which_messages_are_left_out() {
+        // Of two consumers either may be first. One id is used several times, also while it is under way.
+        let fork = |id: u64, at: u64| {
+            let (one, other) = if id.is_multiple_of(5) || id % 5 == 1 { (3, 2) } else { (2, 3) };
+            [stamp(id, at, 1), stamp(id, at + 1, one), stamp(id, at + 2, other)]
+        };
+        let plain: Vec<Pass> = (10..110).flat_map(|id| fork(id, id)).collect();
+        let again: Vec<Pass> =
+            (0..10).flat_map(|nth| fork(nth, 1_000 * nth).map(|pass| Pass { message: 1, ..pass })).collect();
+        let messages = Messages::cut([plain, again].concat());
+        assert_eq!((messages.iter().count(), messages.split, messages.unclear), (110, 9, 0));
+    }
+
+    #[test]
+    fn a_point_that_is_passed_a_million_times_under_an_id_that_is_used_again_takes_no_longer_for_each() {
+        let many = (0..1_000_000).map(|at| stamp(1, 100 + at, 2));
+        let first = [stamp(1, 1, 2), stamp(1, 2, 1)];
+        let messages = Messages::cut(first.into_iter().chain(many).chain(plain(2, 9)).collect());
+        assert_eq!(messages.iter().count(), 10);
     }
 
     #[test]

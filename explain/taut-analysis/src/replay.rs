@@ -493,7 +493,7 @@ impl Replay {
         let handed = run.lines[self.threads[thread as usize].line as usize].first(time_ns);
         let step = progress.goes_on.or_else(|| [handed, progress.own.first(time_ns)].into_iter().flatten().min())?;
         let of = &self.steps[step as usize];
-        let since_ns = run.now[of.row as usize].max(progress.free_ns.unwrap_or(0)) + of.off_ns(removal);
+        let since_ns = run.now[of.row as usize].max(progress.free_ns.unwrap_or(0)).saturating_add(of.off_ns(removal));
         Some(Ready { since_ns, step, thread })
     }
 
@@ -515,12 +515,14 @@ impl Replay {
                     false => gone.saturating_sub(step.others_ns),
                 };
                 let left = (whole - step.others_ns).saturating_sub(gone);
-                return arrives_ns.max(free_ns) + removal.slowed(left) + (time_ns - since_ns);
+                let ends_ns = arrives_ns.max(free_ns).saturating_add(removal.slowed(left));
+                return ends_ns.saturating_add(time_ns - since_ns);
             }
             // The thread may have had nothing to do when the message came, and have something in this run: then it has this in hand after that.
             let in_hand = step.in_hand_ns(removal) * u64::from(step.before_ns <= step.from_ns);
-            let alone = arrives_ns + removal.slowed(whole.saturating_sub(gone));
-            return alone.max(free_ns + removal.slowed(in_hand)) + (time_ns - since_ns);
+            let alone = arrives_ns.saturating_add(removal.slowed(whole.saturating_sub(gone)));
+            let ends_ns = alone.max(free_ns.saturating_add(removal.slowed(in_hand)));
+            return ends_ns.saturating_add(time_ns - since_ns);
         };
         let wait = &ledger.rows[row].waits()[wait as usize].1;
         let taken_ns = wait.until_ns.max(step.from_ns);
@@ -529,13 +531,16 @@ impl Replay {
         let turn_ns = (time_ns > since_ns).then_some(time_ns);
         let free_ns = free(wait, last_ns, turn_ns, removal);
         let lead = self.lead_ns.get(&step.hop).copied().unwrap_or(0);
-        let starts = if arrives_ns <= free_ns { free_ns } else { arrives_ns + removal.slowed(lead) };
-        starts + removal.slowed(left)
+        let lead = if arrives_ns <= free_ns { 0 } else { removal.slowed(lead) };
+        arrives_ns.max(free_ns).saturating_add(lead).saturating_add(removal.slowed(left))
     }
 }
 
 /// Where a value of one distribution lies in the other, between the values of the nearest ranks. Both ascend and are equally long.
 fn mapped(ns: u64, from: &[u64], to: &[u64]) -> u64 {
+    let in_ratio = |to: u64, from: u64| {
+        u64::try_from(u128::from(ns) * u128::from(to) / u128::from(from.max(1))).unwrap_or(u64::MAX)
+    };
     let at = from.partition_point(|other| *other < ns);
     let same = from[at..].partition_point(|other| *other == ns);
     match (at.checked_sub(1), from.get(at)) {
@@ -546,8 +551,8 @@ fn mapped(ns: u64, from: &[u64], to: &[u64]) -> u64 {
             to[below] + ((to[at] - to[below]) as f64 * part) as u64
         }
         // Shorter than any, or longer: in the same ratio.
-        (None, Some(least)) => (u128::from(ns) * u128::from(to[0]) / u128::from((*least).max(1))) as u64,
-        (Some(most), None) => (u128::from(ns) * u128::from(to[most]) / u128::from(from[most].max(1))) as u64,
+        (None, Some(least)) => in_ratio(to[0], *least),
+        (Some(most), None) => in_ratio(to[most], from[most]),
         (None, None) => ns,
     }
 }
@@ -594,7 +599,7 @@ fn free(wait: &Wait, last_ns: Option<u64>, turn_ns: Option<u64>, removal: &Remov
         None => wait.until_ns.saturating_sub(removed).max(wait.since_ns).max(turn_ns.unwrap_or(0)),
         Some(last_ns) => {
             let took_ns = (wait.until_ns - wait.since_ns).saturating_sub(removed);
-            turn_ns.unwrap_or(last_ns) + removal.slowed(took_ns)
+            turn_ns.unwrap_or(last_ns).saturating_add(removal.slowed(took_ns))
         }
     }
 }
@@ -615,7 +620,7 @@ fn open_at(closed: &[(u64, u64)], from_ns: u64, mut ends_ns: u64) -> u64 {
         if *start_ns >= ends_ns {
             break;
         }
-        ends_ns += to_ns - (*start_ns).max(from_ns);
+        ends_ns = ends_ns.saturating_add(to_ns - (*start_ns).max(from_ns));
     }
     ends_ns
 }

@@ -282,22 +282,20 @@ impl Spans {
 
     /// Names of marked work under way at that moment, the innermost last.
     fn open_work(&self, tid: i32, time_ns: u64) -> Vec<&str> {
-        /// Work that began further back than so many marks is taken to have ended.
+        /// Work without an end that began before so many others is taken to have ended.
         const LOOK_BACK: usize = 64;
-        let Some(marks) = self.work.get(&tid) else { return Vec::new() };
-        let until = marks.partition_point(|m| m.time_ns <= time_ns);
-        let mut open: Vec<&str> = Vec::new();
-        for mark in &marks[until.saturating_sub(LOOK_BACK)..until] {
-            match mark.kind {
-                Kind::Begin => open.push(&mark.name),
-                Kind::End => {
-                    if let Some(at) = open.iter().rposition(|name| *name == mark.name) {
-                        open.remove(at);
-                    }
-                }
-                _ => {}
-            }
-        }
+        /// Nested deeper is no work that anybody reads of.
+        const MOST: usize = 256;
+        let Some(works) = self.works.get(&tid) else { return Vec::new() };
+        let next = works.partition_point(|work| work.start_ns <= time_ns);
+        let around = std::iter::successors(next.checked_sub(1), |at| works[*at].parent).take(MOST);
+        let is_open = |at: &usize| {
+            let end_ns = works[*at].end_ns;
+            time_ns < end_ns && (end_ns != u64::MAX || at + LOOK_BACK >= next)
+        };
+        let mut open: Vec<&str> =
+            around.filter(is_open).map(|at| self.work[&tid][works[at].mark].name.as_str()).collect();
+        open.reverse();
         open
     }
 

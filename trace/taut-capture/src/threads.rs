@@ -67,6 +67,11 @@ impl Threads {
                     let (Some(comm), Some(time_ns)) = (name_in_exit(batch, at), batch.time_ns.get(at)) else {
                         continue;
                     };
+                    // A build beside the robot ends hundreds of them a second.
+                    if !recorded && self.ended.len() >= LOOKUPS_MAX {
+                        continue;
+                    }
+                    self.recorded += usize::from(recorded);
                     // Nothing says whose process it was of.
                     self.ended.push(Thread { time_ns: *time_ns, pid: tid, tid, comm, recorded, ..Thread::default() });
                 }
