@@ -19,6 +19,8 @@ use crate::{
 
 /// Messages from which typical times are learned, spread over the recording.
 const LEARNED: usize = 200;
+/// So many stretches of shared CPUs are kept before those that several messages have are made one; later twice as many as were left.
+const CLOSED_FIRST: usize = 1 << 16;
 /// Messages of which it is remembered how much of their time was typical.
 const REMEMBERED: usize = 4096;
 /// Longer handling after a message's last stamp makes a thread one that stamps on receipt.
@@ -54,6 +56,8 @@ pub(crate) struct Queues {
     /// Stretches in which a thread outside the chain had a shared CPU while a message waited for it: the CPU as a server,
     /// from, to, and what it was to the message.
     pub closed: Vec<(i32, u64, u64, Kind)>,
+    /// How many may be kept before those that several messages have are made one.
+    most_closed: usize,
     /// Blocks of what threads were busy with, as sums, by hop, thread, start and end.
     blocks: HashMap<(u16, i32, u64, u64), Apart>,
 }
@@ -686,6 +690,13 @@ impl Queues {
         let others = pieces.iter().filter(|piece| piece.is_away && !is_turn(piece) && piece.cause != Cause::Gil);
         let server = walker.server(tid);
         self.closed.extend(others.map(|piece| (server, piece.from_ns, piece.to_ns, Kind::of(hop, piece))));
+        // All that wait at once have the same stretches.
+        if self.closed.len() >= self.most_closed.max(CLOSED_FIRST) {
+            let stretch = |(server, from_ns, to_ns, _): &(i32, u64, u64, Kind)| (*server, *from_ns, *to_ns);
+            self.closed.sort_unstable_by_key(stretch);
+            self.closed.dedup_by_key(|one| stretch(one));
+            self.most_closed = 2 * self.closed.len();
+        }
     }
 
     fn shares_beyond(&self, key: (u64, i32)) -> [f32; CAUSES] {

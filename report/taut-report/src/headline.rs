@@ -587,7 +587,7 @@ mod tests {
         let explained = &mut analysis.chains[0].explained;
         explained.by_cause[1].tail_share = 0.4;
         explained.causes[1].tail_share = 0.4;
-        let mut in_two = vec![explained.causes[1].clone(), explained.causes[1].clone()];
+        let mut in_two = [explained.causes[1].clone(), explained.causes[1].clone()];
         (in_two[0].tail_share, in_two[1].tail_share) = (0.3, 0.1);
         (explained.hops[2], explained.hops[3]) = (vec![in_two[0].clone()], vec![in_two[1].clone()]);
         let text = headline(&analysis);
