@@ -94,6 +94,8 @@ class PlannerNode:
 
     def _follow_accepted(self, reply: m.FollowReply) -> None:
         if self.running and (reply.client, reply.count) == (self.client, self.count):
+            if not reply.accepted:
+                return self._finish(self.running.result, CONTROL_FAILED, "execution_failed: controller refused")
             supervision = self.running.supervision
             supervision.accepted, supervision.heard_s = True, time.monotonic()
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 
-import numpy as np
 import taut
 
 from ..threads import call_thread
@@ -20,7 +19,7 @@ from .arm import JOINTS
 from .bus import Bus, BusError, open_bus
 from .controller import Controller, Ended, Progress, State
 from .robot import Arm, RobotError, Slips
-from .trajectory import MOST_POINTS, Trajectory
+from .trajectory import Refused, Trajectory
 
 RESET_S = 1.0
 
@@ -37,6 +36,17 @@ class Simulator:
     """Resets."""
     state: State | None = None
     has_state: threading.Condition = field(default_factory=threading.Condition)
+
+    def serve(self, part: Callable[[Bus], None], bus: Bus) -> None:
+        """A thread. However it ends, the process does: without one of its threads the others would wait for it."""
+        try:
+            part(bus)
+        finally:
+            if not self.stop.is_set():
+                self.failed = True
+            self.stop.set()
+            with self.has_state:
+                self.has_state.notify_all()
 
     def publish(self, bus: Bus) -> None:
         """The publishing thread, until the controller ends."""
@@ -59,10 +69,6 @@ class Simulator:
                 case Ended():
                     code = 0 if not news.reason else -4
                     result(m.FollowResult(0, 0, news.goal_id, code, news.reason, news.execution))
-        self.failed = not self.stop.is_set()
-        self.stop.set()
-        with self.has_state:
-            self.has_state.notify_all()
 
     def take(self, bus: Bus) -> None:
         """The thread that takes messages."""
@@ -82,16 +88,13 @@ class Simulator:
 
     def _follow(self, request: m.FollowRequest, accepted: Callable[[m.FollowReply], None]) -> None:
         taut.stamp("controller.trajectory_taken", m.message_id(request.goal_id))
-        points = request.trajectory.points
-        fits = all(len(point.positions) == len(point.velocities) == len(JOINTS) for point in points)
-        if fits := fits and 1 <= len(points) <= MOST_POINTS:
-            trajectory = Trajectory(
-                np.array([point.time_from_start.ns / 1e9 for point in points]),
-                np.array([list(point.positions) for point in points]),
-                np.array([list(point.velocities) for point in points]),
-            )
-            self.controller.follow(list(request.goal_id), trajectory)
-        accepted(m.FollowReply(request.client, request.count, fits))
+        try:
+            self.controller.follow(list(request.goal_id), Trajectory.of(request.trajectory.points))
+        except Refused as why:
+            print(f"reach: a trajectory was refused: {why}", file=sys.stderr)
+            accepted(m.FollowReply(request.client, request.count, False))
+        else:
+            accepted(m.FollowReply(request.client, request.count, True))
 
     def _reset(self, request: m.ResetRequest, done: Callable[[m.ResetReply], None]) -> None:
         self.asked += 1
@@ -118,8 +121,8 @@ def main() -> int:
         with closing(open_bus(chosen)) as bus, closing(Arm(chosen.stall_limit)) as arm:
             with closing(Controller(arm, chosen)) as controller:
                 simulator = Simulator(arm, controller, stop)
-                publish = threading.Thread(target=simulator.publish, args=(bus,), name="publish")
-                take = threading.Thread(target=simulator.take, args=(bus,), name="take", daemon=True)
+                publish = threading.Thread(target=simulator.serve, args=(simulator.publish, bus), name="publish")
+                take = threading.Thread(target=simulator.serve, args=(simulator.take, bus), name="take", daemon=True)
                 publish.start()
                 take.start()
                 stop.wait()

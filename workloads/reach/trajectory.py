@@ -1,13 +1,20 @@
 """A trajectory: joints over time, as points that travel in one message."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .arm import Vector
+from .arm import JOINTS, Vector
 
 MOST_POINTS = 1000
-"""That the controller takes."""
+MOST_S = 3600.0
+"""That the controller takes; src/trajectory.rs has the same."""
+
+
+class Refused(ValueError):
+    """It is no trajectory for the controller; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -15,6 +22,27 @@ class Trajectory:
     times_s: Vector
     positions: Vector  # rad, a row a point
     speeds: Vector  # rad/s
+
+    @classmethod
+    def of(cls, points: Sequence[Any]) -> "Trajectory":
+        """Of a message's points, on any bus. Raises Refused."""
+        if not 1 <= len(points) <= MOST_POINTS:
+            raise Refused(f"{len(points)} points, not 1 to {MOST_POINTS}")
+        if any(not len(point.positions) == len(point.velocities) == len(JOINTS) for point in points):
+            raise Refused(f"a point without {len(JOINTS)} positions and velocities")
+        times = [point.time_from_start for point in points]
+        trajectory = cls(
+            np.array([time.sec + time.nanosec / 1e9 for time in times]),
+            np.array([list(point.positions) for point in points], dtype=float),
+            np.array([list(point.velocities) for point in points], dtype=float),
+        )
+        if not (np.isfinite(trajectory.positions).all() and np.isfinite(trajectory.speeds).all()):
+            raise Refused("a position or velocity that is not finite")
+        if trajectory.times_s[0] < 0.0 or (np.diff(trajectory.times_s) < 0.0).any():
+            raise Refused("times that go back")
+        if trajectory.duration_s > MOST_S:
+            raise Refused(f"{trajectory.duration_s:g} s, more than {MOST_S:g} s")
+        return trajectory
 
     @property
     def duration_s(self) -> float:

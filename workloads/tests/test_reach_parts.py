@@ -1,8 +1,10 @@
 """The arm, the planner and the links of the reach workload, without processes."""
 
 import json
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,11 +16,14 @@ from workloads.reach import __main__ as command  # noqa: E402
 from workloads.reach import messages as m  # noqa: E402
 from workloads.reach.arm import MAX_ACCELERATION_RAD_S2, MAX_SPEED_RAD_S, Arm  # noqa: E402
 from workloads.reach.controller import ENDED, EXECUTION, JOINT_STATE, PROGRESS, Ended, Progress, State, parsed  # noqa: E402
-from workloads.reach.planner import travelling  # noqa: E402
+from workloads.reach.options import Options  # noqa: E402
+from workloads.reach.planner import PlannerNode, Running, travelling  # noqa: E402
 from workloads.reach.planning import SCALING, Planner, PlanningFailed  # noqa: E402
 from workloads.reach.robot import Slips  # noqa: E402
+from workloads.reach.simulator import Simulator  # noqa: E402
+from workloads.reach.supervision import Supervision  # noqa: E402
 from workloads.reach.throttle import LONGEST_S, SHORTEST_S, Throttle  # noqa: E402
-from workloads.reach.trajectory import Trajectory  # noqa: E402
+from workloads.reach.trajectory import MOST_POINTS, MOST_S, Refused, Trajectory  # noqa: E402
 from workloads.reach.trial import GOAL_M, exit_code, held_up  # noqa: E402
 
 # Modified Denavit-Hartenberg parameters of the Panda: a in m, d in m, alpha in rad; then the flange and the hand's tool point.
@@ -150,6 +155,85 @@ def test_a_trajectory_survives_its_message(plan: Trajectory) -> None:
     sent = travelling(plan)
     came = m.JointTrajectory.deserialize(sent.serialize())
     assert came == sent and len(came.points) == len(plan.times_s)
+
+
+def point(time_s: float = 0.0, position: float = 0.0, speed: float = 0.0, joints: int = 7) -> m.JointTrajectoryPoint:
+    return m.JointTrajectoryPoint([position] * joints, [speed] * 7, [], [], m.Time.of(round(1e9 * time_s)))
+
+
+NO_TRAJECTORIES: list[tuple[str, list[m.JointTrajectoryPoint]]] = [
+    ("0 points", []),
+    (f"{MOST_POINTS + 1} points", [point()] * (MOST_POINTS + 1)),
+    ("without 7", [point(), point(1.0, joints=6)]),
+    *(("not finite", [point(), point(1.0, value)]) for value in (np.nan, np.inf, -np.inf)),
+    ("not finite", [point(), point(1.0, 0.0, np.nan)]),
+    ("go back", [point(), point(1.0), point(0.5)]),
+    ("go back", [point(-1.0), point()]),
+    (f"more than {MOST_S:g} s", [point(), point(MOST_S + 1.0)]),
+]
+
+
+class FakeBus:
+    """Keeps what is published."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    def publisher(self, _: Any) -> Callable[[Any], None]:
+        return self.sent.append
+
+    def subscribe(self, _: Any, __: Any) -> None:
+        pass
+
+
+class FakeController:
+    """Its news are one state, and then no packet that is known."""
+
+    def __init__(self) -> None:
+        self.followed: list[Trajectory] = []
+
+    def follow(self, _: list[int], trajectory: Trajectory) -> None:
+        self.followed.append(trajectory)
+
+    def news(self) -> Iterator[State]:
+        yield State(0, Slips(), VALUES[:7], VALUES[7:14], VALUES[14:])
+        parsed(b"other/1\0")
+
+
+@pytest.mark.parametrize(("why", "points"), NO_TRAJECTORIES)
+def test_what_is_no_trajectory_is_refused_and_not_followed(
+    why: str, points: list[m.JointTrajectoryPoint], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(Refused, match=why):
+        Trajectory.of(points)
+    controller, replies = FakeController(), FakeBus()
+    simulator = Simulator(cast(Any, None), cast(Any, controller))
+    request = m.FollowRequest(1, 2, list(GOAL), m.JointTrajectory(m.Header(), [], points))
+    simulator._follow(request, replies.sent.append)
+    assert replies.sent == [m.FollowReply(1, 2, False)] and not controller.followed
+    assert why in capsys.readouterr().err
+    request.trajectory.points = [point(), point(1.0), point(1.0), point(MOST_S)]
+    simulator._follow(request, replies.sent.append)
+    assert replies.sent[1:] == [m.FollowReply(1, 2, True)] and len(controller.followed) == 1
+
+
+def test_a_goal_ends_when_the_controller_refuses_it() -> None:
+    bus = FakeBus()
+    planner = PlannerNode(Options(), cast(Any, bus))
+    result = m.ReachResult(1, 2, list(GOAL), 0, "", 0, 0, 0, 0, 0.0, 0.0, m.Execution(), 0)
+    planner.running = Running(result, Supervision(1.0, 0.0, 0.0))
+    planner._follow_accepted(m.FollowReply(planner.client, planner.count, False))
+    assert planner.running is None and bus.sent == [result]
+    assert (result.code, result.reason) == (-4, "execution_failed: controller refused")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_simulator_ends_when_a_thread_of_it_fails() -> None:
+    simulator, bus = Simulator(cast(Any, None), cast(Any, FakeController())), FakeBus()
+    thread = threading.Thread(target=simulator.serve, args=(simulator.publish, bus))
+    thread.start()
+    thread.join()
+    assert len(bus.sent) == 1 and simulator.stop.is_set() and simulator.failed
 
 
 def test_the_throttle_backs_off_while_control_is_late_and_comes_back() -> None:

@@ -52,7 +52,7 @@ def test_the_arm_reaches_the_goal_over_every_bus(bus: str) -> None:
         out, err = process.communicate(timeout=600)
         return process.returncode, out, err
 
-    code, out, err = in_time(run, lambda result: result[0] != 0)
+    code, out, err = in_time(run, lambda result: result[0] == 4)
     assert code == 0, err + out
     (trial,) = [json.loads(line) for line in out.splitlines()]
     assert trial["success"] and trial["status"] == "success" and trial["goal_error_mm"] < 10
@@ -80,7 +80,7 @@ def test_a_flood_that_the_planner_takes_arrives_there() -> None:
         out, err = process.communicate(timeout=600)
         return process.returncode, out, err
 
-    code, out, err = in_time(run, lambda result: result[0] != 0)
+    code, out, err = in_time(run, lambda result: result[0] == 4)
     assert code == 0, err + out
     (trial,) = [json.loads(line) for line in out.splitlines()]
     assert trial["success"] and trial["flood_taken"] > 10
@@ -188,13 +188,67 @@ def test_a_goal_that_ros2_cancels_stops_the_arm() -> None:
             out, _ = client.communicate(timeout=600)
         return client.returncode, [json.loads(line) for line in out.splitlines()]
 
-    def is_held_up(result: tuple[int, list[dict[str, Any]]]) -> bool:
-        return [trial["status"] for trial in result[1]] != ["canceled"] * 2
-
-    code, trials = in_time(run, is_held_up)
+    code, trials = in_time(run, lambda result: any(trial["status"] == "invalid" for trial in result[1]))
     assert code == 0 and [trial["status"] for trial in trials] == ["canceled"] * 2
     # The second goal was accepted, so the first one's motion was over.
     assert all(trial["control_cycles"] * 2 < trial["planned_ms"] for trial in trials)
+
+
+REFUSING = """
+from types import SimpleNamespace
+
+from rclpy.action import GoalResponse
+from reach_msgs.action import Follow
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from workloads.reach.ros2.simulator import Simulator
+
+for position, answer in ((0.0, GoalResponse.ACCEPT), (float("nan"), GoalResponse.REJECT)):
+    points = [JointTrajectoryPoint(positions=[position] * 7, velocities=[0.0] * 7)]
+    assert Simulator.on_goal(SimpleNamespace(goal=None), Follow.Goal(trajectory=JointTrajectory(points=points))) == answer
+"""
+OVERFLOWING = """
+from contextlib import closing
+
+import numpy as np
+
+from workloads.reach import arm, robot
+from workloads.reach.options import Options
+from workloads.reach.ros2.controller import Controller
+from workloads.reach.trajectory import Trajectory
+
+with closing(robot.Arm(5.0)) as robot_arm, closing(Controller(Options(bus="ros2", stall_limit=5.0), robot_arm)) as controller:
+    assert controller.reset()
+    positions = np.array([arm.Arm().home, np.full(7, 1e308)])
+    assert controller.follow(Trajectory(np.array([0.0, 1.0]), positions, np.zeros((2, 7))))
+    kind = Controller.NONE
+    while kind != Controller.ENDED:
+        kind, news = controller.news()
+    print(news.reason)
+"""
+
+
+def in_ros2(script: str) -> subprocess.CompletedProcess[str]:
+    from workloads.reach.ros2 import environment
+
+    python, variables = environment.interpreter()
+    variables = variables | {
+        "ROS_DOMAIN_ID": str(DOMAIN),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    done = subprocess.run([python, "-c", script], cwd=ROOT, env=variables, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_ros2_refuses_what_is_no_trajectory() -> None:
+    needs_ros2()
+    assert "a trajectory was refused: a position or velocity that is not finite" in in_ros2(REFUSING).stderr
+
+
+def test_no_torque_comes_of_what_overflows_on_ros2() -> None:
+    needs_ros2()
+    assert in_ros2(OVERFLOWING).stdout.strip() == "torque not finite"
 
 
 def test_the_report_of_unmodified_nodes_shows_their_chains(tmp_path: Path) -> None:
@@ -208,7 +262,7 @@ def test_the_report_of_unmodified_nodes_shows_their_chains(tmp_path: Path) -> No
     recorded = [str(taut), "record", "--quiet", "--ignore-loss", "-o", run, "--", sys.executable, *words]
     done = in_time(
         lambda: subprocess.run(recorded, cwd=ROOT, env=sourced, capture_output=True, text=True, timeout=600),
-        lambda done: done.returncode != 0,
+        lambda done: done.returncode == 4,
     )
     assert done.returncode == 0, done.stderr + done.stdout
     reported = subprocess.run(

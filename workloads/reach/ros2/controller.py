@@ -13,7 +13,6 @@ from ..trajectory import Trajectory
 
 MODEL = Path(__file__).parents[1] / "panda.xml"
 NEWS_MS = 100
-JOINTS = 7
 
 
 class ControllerError(Exception):

@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-import numpy as np
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.node import Node
@@ -16,9 +15,9 @@ from std_srvs.srv import Trigger
 
 from ...threads import call_thread
 from ..robot import Arm, RobotError
-from ..trajectory import MOST_POINTS, Trajectory
+from ..trajectory import Refused, Trajectory
 from . import names, node
-from .controller import JOINTS, Controller, ControllerError, News
+from .controller import Controller, ControllerError, News
 
 CONTROL_FAILED = -4
 
@@ -55,18 +54,16 @@ class Simulator(Node):  # type: ignore[misc]
                 self.has_heard.trigger()
 
     def on_goal(self, goal: Follow.Goal) -> GoalResponse:
-        points = goal.trajectory.points
-        fits = 1 <= len(points) <= MOST_POINTS and all(
-            len(point.positions) == len(point.velocities) == JOINTS for point in points
-        )
-        return GoalResponse.ACCEPT if fits and self.goal is None else GoalResponse.REJECT
+        try:
+            Trajectory.of(goal.trajectory.points)
+        except Refused as why:
+            print(f"reach: a trajectory was refused: {why}", file=sys.stderr)
+            return GoalResponse.REJECT
+        return GoalResponse.ACCEPT if self.goal is None else GoalResponse.REJECT
 
     def on_accepted(self, goal: ServerGoalHandle) -> None:
-        points = goal.request.trajectory.points
-        times = [point.time_from_start.sec + point.time_from_start.nanosec / 1e9 for point in points]
-        positions, speeds = [point.positions for point in points], [point.velocities for point in points]
         self.goal = goal
-        if not self.controller.follow(Trajectory(np.array(times), np.array(positions), np.array(speeds))):
+        if not self.controller.follow(Trajectory.of(goal.request.trajectory.points)):
             self.finish(News(), "the control thread does not answer")
 
     def on_cancel(self, _: ServerGoalHandle) -> CancelResponse:

@@ -60,7 +60,7 @@ pub struct Follow {
 
 impl Follow {
     pub fn new(goal: [u8; 16], trajectory: Trajectory) -> Follow {
-        // So that no cycle allocates, unless some were missed.
+        // So that no cycle allocates, unless some were missed. A trajectory's duration is at most `MOST_S`, so this is 29 MB at most.
         let cycles = ((trajectory.duration_s() + GOAL_SETTLE_S) * 1e9) as usize / PERIOD_NS as usize + 2;
         Follow {
             goal,

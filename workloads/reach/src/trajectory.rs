@@ -5,6 +5,8 @@ pub const JOINTS: usize = 7;
 pub type Joints = [f64; JOINTS];
 /// A plan has one each 25 ms.
 pub const MOST_POINTS: usize = 1000;
+/// There is room for the figures of so many cycles before the first.
+pub const MOST_S: f64 = 3600.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -29,15 +31,15 @@ impl Reference {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trajectory {
-    /// At least one; times never go back.
+    /// At least one; times are within `MOST_S` and never go back.
     points: Vec<Point>,
 }
 
 impl Trajectory {
-    /// None: it has no point, or too many, or times that go back or are no numbers.
+    /// None: it has no point, or too many, or times that go back or are outside of 0 to `MOST_S`.
     pub fn new(points: Vec<Point>) -> Option<Trajectory> {
         let is_timed = points.is_sorted_by(|one, next| one.time_s <= next.time_s)
-            && points.iter().all(|point| point.time_s.is_finite());
+            && points.iter().all(|point| (0.0..=MOST_S).contains(&point.time_s));
         (is_timed && (1..=MOST_POINTS).contains(&points.len())).then_some(Trajectory { points })
     }
 
@@ -79,6 +81,20 @@ mod tests {
 
     fn joints(of: &serde_json::Value) -> Joints {
         std::array::from_fn(|joint| of[joint].as_f64().unwrap())
+    }
+
+    #[test]
+    fn a_time_that_no_motion_has_is_refused() {
+        let until = |time_s| {
+            let point = |time_s| Point { time_s, position: [0.0; JOINTS], speed: [0.0; JOINTS] };
+            Trajectory::new(vec![point(0.0), point(time_s)])
+        };
+        assert!(until(MOST_S).is_some());
+        for time_s in [MOST_S.next_up(), 1e300, f64::INFINITY, f64::NAN, -1.0] {
+            assert!(until(time_s).is_none(), "{time_s}");
+        }
+        let before = Point { time_s: -1.0, position: [0.0; JOINTS], speed: [0.0; JOINTS] };
+        assert!(Trajectory::new(vec![before]).is_none());
     }
 
     /// `workloads/tests/test_reach_parts.py` holds `trajectory.py` to the same file.

@@ -77,8 +77,9 @@ static struct timespec from_now(int64_t ns) {
   return (struct timespec){.tv_sec = at / NS_PER_S, .tv_nsec = at % NS_PER_S};
 }
 
-/* Computed torque: inertia times the wanted acceleration, and what gravity and motion ask for. */
-static void compute(controller_t *c, const double *position, const double *speed, const double *acceleration) {
+/* Computed torque: inertia times the wanted acceleration, and what gravity and motion ask for. 0: a torque is not finite, and all stay as
+ * they were; fmax and fmin would make the range's end of NaN. */
+static int compute(controller_t *c, const double *position, const double *speed, const double *acceleration) {
   double wanted[JOINTS], torque[JOINTS];
   memcpy(c->data->qpos, c->arm.state.position, sizeof c->arm.state.position);
   memcpy(c->data->qvel, c->arm.state.speed, sizeof c->arm.state.speed);
@@ -90,9 +91,14 @@ static void compute(controller_t *c, const double *position, const double *speed
   }
   mj_mulM(c->model, c->data, torque, wanted);
   for (int i = 0; i < JOINTS; i++) {
-    const mjtNum *range = &c->model->actuator_ctrlrange[2 * i];
-    c->torques[i] = fmin(fmax(torque[i] + c->data->qfrc_bias[i] - c->data->qfrc_passive[i], range[0]), range[1]);
+    torque[i] += c->data->qfrc_bias[i] - c->data->qfrc_passive[i];
+    if (!isfinite(torque[i])) return 0;
   }
+  for (int i = 0; i < JOINTS; i++) {
+    const mjtNum *range = &c->model->actuator_ctrlrange[2 * i];
+    c->torques[i] = fmin(fmax(torque[i], range[0]), range[1]);
+  }
+  return 1;
 }
 
 /* For the thread that gives the next order to free. */
@@ -191,21 +197,20 @@ static int update(controller_t *c, int64_t first_due_ns) {
     /* For the moment of the state, which a late cycle has from a later period. */
     elapsed_s = (double)((int64_t)c->arm.state.time_ns - follow->from_ns) / 1e9;
     follow_at(follow, elapsed_s, position, speed, acceleration);
-    compute(c, position, speed, acceleration);
-    link_command(&c->arm, is_first, c->torques);
+    const int is_finite = compute(c, position, speed, acceleration);
+    if (is_finite) link_command(&c->arm, is_first, c->torques);
     follow->last_command_ns = real_ns;
     follow->last_ns = began_ns;
-    for (int i = 0; i < JOINTS; i++) error = fmax(error, fabs(position[i] - c->arm.state.position[i]));
+    for (int i = 0; is_finite && i < JOINTS; i++) error = fmax(error, fabs(position[i] - c->arm.state.position[i]));
     follow->errors_squared += error * error;
     follow->errors++;
     follow->error_max = fmax(follow->error_max, error);
-    reason = ended(c, elapsed_s, error, lateness_ns + missed * PERIOD_NS);
+    reason = is_finite ? ended(c, elapsed_s, error, lateness_ns + missed * PERIOD_NS) : "torque not finite";
     const int64_t done_ns = link_clock(&c->arm, monotonic_ns(), &stands);
     follow->late += (uint32_t)missed + (done_ns > due_ns + PERIOD_NS);
     if (follow->steps < follow->capacity) follow->steps_ns[follow->steps++] = (int64_t)c->arm.state.step_ns;
   } else {
-    compute(c, c->hold, NULL, NULL);
-    link_command(&c->arm, 1, c->torques); /* a stopped arm is taken up again, but not on its way */
+    if (compute(c, c->hold, NULL, NULL)) link_command(&c->arm, 1, c->torques); /* a stopped arm is taken up again, but not on its way */
   }
   pthread_mutex_lock(&c->lock);
   if (reason) {
