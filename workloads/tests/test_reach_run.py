@@ -52,7 +52,7 @@ def test_the_arm_reaches_the_goal_over_every_bus(bus: str) -> None:
         out, err = process.communicate(timeout=600)
         return process.returncode, out, err
 
-    code, out, err = in_time(run, lambda result: result[0] == 4)
+    code, out, err = in_time(run, lambda result: result[0] == 4, lambda result: result[0] == 1)
     assert code == 0, err + out
     (trial,) = [json.loads(line) for line in out.splitlines()]
     assert trial["success"] and trial["status"] == "success" and trial["goal_error_mm"] < 10
@@ -80,7 +80,7 @@ def test_a_flood_that_the_planner_takes_arrives_there() -> None:
         out, err = process.communicate(timeout=600)
         return process.returncode, out, err
 
-    code, out, err = in_time(run, lambda result: result[0] == 4)
+    code, out, err = in_time(run, lambda result: result[0] == 4, lambda result: result[0] == 1)
     assert code == 0, err + out
     (trial,) = [json.loads(line) for line in out.splitlines()]
     assert trial["success"] and trial["flood_taken"] > 10
@@ -188,7 +188,11 @@ def test_a_goal_that_ros2_cancels_stops_the_arm() -> None:
             out, _ = client.communicate(timeout=600)
         return client.returncode, [json.loads(line) for line in out.splitlines()]
 
-    code, trials = in_time(run, lambda result: any(trial["status"] == "invalid" for trial in result[1]))
+    code, trials = in_time(
+        run,
+        lambda result: any(trial["status"] == "invalid" for trial in result[1]),
+        lambda result: [trial["status"] for trial in result[1]] != ["canceled"] * 2,
+    )
     assert code == 0 and [trial["status"] for trial in trials] == ["canceled"] * 2
     # The second goal was accepted, so the first one's motion was over.
     assert all(trial["control_cycles"] * 2 < trial["planned_ms"] for trial in trials)
@@ -263,6 +267,7 @@ def test_the_report_of_unmodified_nodes_shows_their_chains(tmp_path: Path) -> No
     done = in_time(
         lambda: subprocess.run(recorded, cwd=ROOT, env=sourced, capture_output=True, text=True, timeout=600),
         lambda done: done.returncode == 4,
+        lambda done: done.returncode == 1,
     )
     assert done.returncode == 0, done.stderr + done.stdout
     reported = subprocess.run(
