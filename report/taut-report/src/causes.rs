@@ -1,6 +1,8 @@
 //! Causes in sentences; tables have their words.
 
-use taut_analysis::{Cause, Explained};
+use taut_analysis::{Cause, CauseShare, Explained};
+
+use crate::words::percent;
 
 /// A cause with its largest party: "preemption by hog/30", "waiting for a CPU after a wakeup (while hog/30 ran)".
 pub(crate) fn phrase(cause: Cause, detail: &str) -> String {
@@ -52,6 +54,20 @@ pub(crate) fn noun(cause: Cause) -> &'static str {
         Cause::Stopped => "being stopped",
         Cause::Hypervisor => "the hypervisor",
         Cause::Unknown => "unknown",
+    }
+}
+
+/// The cause, and the party that has most of it.
+pub(crate) fn with_party(explained: &Explained, of: &CauseShare) -> String {
+    let parties = explained.causes.iter().filter(|share| share.cause == of.cause && !share.detail.is_empty());
+    match parties.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share)) {
+        // Of one party alone the share is the cause's.
+        Some(one) if one.tail_share > 0.95 * of.tail_share => phrase(of.cause, &explained.named(&one.detail)),
+        Some(one) => {
+            let party = of.cause.party(&explained.named(&one.detail));
+            format!("{} ({} {party})", noun(of.cause), percent(one.tail_share))
+        }
+        None => noun(of.cause).to_owned(),
     }
 }
 

@@ -235,28 +235,15 @@ fn why_late(chain: &Chain, of_what: &str) -> Option<String> {
     let hops = [Some(top), also].map(|of| of.and_then(|of| mostly_in(chain, of)));
     let is_placed = hops.iter().any(Option::is_some);
     let [hop, hop_of_also] = hops.map(|hop| hop.map_or(String::new(), |place| format!(", {place}")));
-    let first = format!("{}{}{hop}", party(explained, top), concentration(explained, top.cause));
-    let second = also
-        .map_or(String::new(), |of| format!("; {} is {}{hop_of_also}", percent(of.tail_share), party(explained, of)));
+    let first = format!("{}{}{hop}", causes::with_party(explained, top), concentration(explained, top.cause));
+    let second = also.map_or(String::new(), |of| {
+        format!("; {} is {}{hop_of_also}", percent(of.tail_share), causes::with_party(explained, of))
+    });
     let all = most_of_the_tail(chain).filter(|_| !is_placed);
     let rest = all.map_or(String::new(), |(hop, share)| {
         format!(" Of the same excess {} is spent {}.", percent(share), place(hop))
     });
     Some(format!("{} of the {above} is {first}{second}.{rest}", percent(top.tail_share)))
-}
-
-/// The cause, and the party that has most of it.
-pub(crate) fn party(explained: &Explained, of: &CauseShare) -> String {
-    let parties = explained.causes.iter().filter(|share| share.cause == of.cause && !share.detail.is_empty());
-    match parties.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share)) {
-        // Of one party alone the share is the cause's.
-        Some(one) if one.tail_share > 0.95 * of.tail_share => causes::phrase(of.cause, &explained.named(&one.detail)),
-        Some(one) => {
-            let party = of.cause.party(&explained.named(&one.detail));
-            format!("{} ({} {party})", causes::noun(of.cause), percent(one.tail_share))
-        }
-        None => causes::noun(of.cause).to_owned(),
-    }
 }
 
 /// In which hop more than half of a cause's excess is spent: that of all causes may be another.

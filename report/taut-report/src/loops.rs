@@ -9,7 +9,7 @@ use taut_document::{Block, Cell, Section, Show, Table};
 use taut_recording::Tier;
 
 use crate::{
-    causes::phrase,
+    causes::{phrase, with_party},
     words::{count, duration, hertz, percent, quantity},
 };
 
@@ -159,7 +159,7 @@ fn why_overran(chain: &Chain) -> Option<String> {
     let explained = &chain.explained;
     let top = explained.by_cause.first().filter(|top| top.cause != Cause::Unknown && top.tail_share > 0.0)?;
     (explained.selected == Selected::Overran).then(|| {
-        let party = crate::headline::party(explained, top);
+        let party = with_party(explained, top);
         let of_them = match explained.tail_messages {
             all if all == top.messages => format!("all {}", count(all)),
             all => format!("{} of {}", count(top.messages), count(all)),
