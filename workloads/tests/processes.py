@@ -42,11 +42,11 @@ def until(condition: Callable[[], bool], seconds: float = 600.0) -> None:
 def in_time(run: Callable[[], T], is_held_up: Callable[[T], bool], may_be: Callable[[T], bool] = lambda _: False) -> T:
     """What a run gives that the machine did not hold up: a part that has no CPU for a while stops the motion, and is to. `may_be`: of what
     comes of a part without a CPU, and of a defect as well, two runs are not counted."""
-    in_doubt = 0
+    doubts = 2
     for _ in range(20):
         result = run()
         if not is_held_up(result):
-            in_doubt += may_be(result)
-            if not may_be(result) or in_doubt > 2:
+            if not doubts or not may_be(result):
                 break
+            doubts -= 1
     return result

@@ -281,7 +281,7 @@ fn why_busy(analysis: &Analysis) -> Option<String> {
     let top = chain.explained.by_cause.first().filter(|share| share.cause != Cause::Unknown)?;
     let is_said = main.late_by.first().is_some_and(|late| late.cause == top.cause);
     // Why activations overran is said beside how many did.
-    if is_said || chain.explained.selected == Selected::Overran {
+    if is_said || crate::loops::why_overran(analysis).is_some() {
         None
     } else {
         why_late(chain, " of its response time")

@@ -58,10 +58,9 @@ pub(crate) fn headline(analysis: &Analysis) -> Option<String> {
         format!("{}, {}.", quantity(analysis.loops.len() as u64, "loop"), quantity(chains, "chain")),
         runs(main, &named(main, analysis)),
     ];
-    let overran = main_chain(analysis).and_then(why_overran);
-    let says_why = overran.is_some();
-    sentences.extend(overruns(main, overran.as_deref().unwrap_or_default()));
-    sentences.extend(late(main, says_why));
+    let why = why_overran(analysis);
+    sentences.extend(overruns(main, why.as_deref().unwrap_or_default()));
+    sentences.extend(late(main, why.is_some()));
     Some(sentences.join(" "))
 }
 
@@ -154,9 +153,10 @@ fn is_of_activation(of: &Loop, cause: Cause) -> bool {
     is_of_activation && of.overruns.is_some_and(|n| n > 0)
 }
 
-/// What most of the time went into by which activations that overran exceed others.
-fn why_overran(chain: &Chain) -> Option<String> {
-    let explained = &chain.explained;
+/// What most of the time went into by which activations that overran exceed others, where it is said how many did.
+pub(crate) fn why_overran(analysis: &Analysis) -> Option<String> {
+    overruns(analysis.loops.first()?, "")?;
+    let explained = &main_chain(analysis)?.explained;
     let top = explained.by_cause.first().filter(|top| top.cause != Cause::Unknown && top.tail_share > 0.0)?;
     (explained.selected == Selected::Overran).then(|| {
         let party = with_party(explained, top);
@@ -528,6 +528,13 @@ mod tests {
         // Starts that are late for another reason have theirs.
         analysis.loops[0].late_by[0].cause = Cause::Preempted;
         assert!(crate::headline(&analysis).contains("of their excess over typical starts is preemption"));
+        // Of a loop without a schedule it is not said how many overran: what its activations are spent on is said apart.
+        analysis.loops[0].found = LoopFound::WokenBy { thread: "bridge/1300".into(), activations: 10_000 };
+        let text = crate::headline(&analysis);
+        assert!(
+            text.contains("97.0 % of the excess of the activations that overran") && !text.contains(", in "),
+            "{text}"
+        );
     }
 
     #[test]

@@ -122,16 +122,13 @@ fn hops(hops: &[HopChange]) -> Table {
         let mut causes: Vec<(&str, [Option<&TimeChange>; 2])> = Vec::new();
         for cause in changed {
             let side = usize::from(cause.is_machine);
-            let known = causes.iter().position(|(word, _)| *word == cause.cause);
-            if known.is_none() && causes.len() == CAUSES_SHOWN {
-                continue;
-            }
-            let at = known.unwrap_or(causes.len());
-            if known.is_none() {
+            let at = causes.iter().position(|(word, _)| *word == cause.cause).unwrap_or(causes.len());
+            if at == causes.len() {
                 causes.push((&cause.cause, [None; 2]));
             }
             causes[at].1[side] = Some(&cause.time);
         }
+        causes.truncate(CAUSES_SHOWN);
         for (cause, [own, machine]) in causes {
             let of = |time: Option<&TimeChange>| time.map_or_else(nothing, times);
             table.row(row(cause.to_owned(), of(own), of(machine))).indent = 1;
