@@ -226,14 +226,7 @@ fn bounded(n: u64, room: usize, mut service: impl FnMut(u64, u64) -> Service) ->
         scene.exit(0, now, SOURCE, libc::SYS_write).stamp(SOURCE, now + 1, id, "sent");
         now += 2;
         taken.push(at);
-        scene.stamp(SERVER, at + 2, id, "taken");
-        let Service { work, lock_until, .. } = service(id, at + 2);
-        at += 2 + work / 2;
-        if lock_until > at + 4 {
-            at = wait_for_lock(&mut scene, at, lock_until);
-        }
-        at += work - work / 2;
-        scene.stamp(SERVER, at, id, "done");
+        at = handle(&mut scene, at, id, service(id, at + 2));
         latencies.push(at - due);
         free = at + 5;
     }

@@ -161,25 +161,13 @@ impl Spans {
 
     /// Of marked work that was under way at `from_ns`, the last to end before `to_ns`: when, and its name.
     fn work_ends(&self, tid: i32, from_ns: u64, to_ns: u64) -> Option<(u64, &str)> {
-        let mut open: Vec<(&str, bool)> = self.open_work(tid, from_ns).into_iter().map(|name| (name, true)).collect();
-        let mut last = None;
-        for mark in self.marks_between(tid, from_ns, to_ns) {
-            let place = open.iter().rposition(|(name, _)| *name == mark.name);
-            match (mark.kind, place) {
-                (Kind::Begin, _) => open.push((&mark.name, false)),
-                (Kind::End, Some(at)) if open.remove(at).1 => last = Some((mark.time_ns, mark.name.as_str())),
-                _ => {}
-            }
-            if !open.iter().any(|(_, was_open)| *was_open) {
-                break;
-            }
-        }
-        last
+        let ended = self.open_work(tid, from_ns).filter(|work| work.end_ns < to_ns);
+        ended.max_by_key(|work| work.end_ns).map(|work| (work.end_ns, self.name_of(tid, work)))
     }
 
     /// Whether the thread is at marked work at that moment.
     pub fn is_at_work(&self, tid: i32, time_ns: u64) -> bool {
-        !self.open_work(tid, time_ns).is_empty()
+        self.open_work(tid, time_ns).next().is_some()
     }
 
     /// The marked work that the thread is at at that moment, of what begins and ends strictly between these bounds the outermost; and
@@ -192,7 +180,7 @@ impl Spans {
         let within = around.take_while(|work| work.start_ns > from_ns);
         let outermost = within.filter(|work| time_ns < work.end_ns && work.end_ns < to_ns).last();
         match outermost {
-            Some(work) => (Some(&self.work[&tid][work.mark].name), work.end_ns),
+            Some(work) => (Some(self.name_of(tid, work)), work.end_ns),
             None => (None, works.get(next).map_or(u64::MAX, |work| work.start_ns)),
         }
     }
@@ -272,37 +260,31 @@ impl Spans {
 
     /// "in work NAME" or "with message N" at that moment, as far as stamps say.
     pub fn doing(&self, tid: i32, time_ns: u64) -> Option<String> {
-        if let Some(name) = self.open_work(tid, time_ns).last() {
-            return Some(format!("in {name}"));
+        if let Some(work) = self.open_work(tid, time_ns).next() {
+            return Some(format!("in {}", self.name_of(tid, work)));
         }
         let stamps = self.stamps.get(&tid)?;
         let last = stamps[..stamps.partition_point(|s| s.time_ns <= time_ns)].last()?;
         Some(format!("its last stamp was of message {}", last.id))
     }
 
-    /// Names of marked work under way at that moment, the innermost last.
-    fn open_work(&self, tid: i32, time_ns: u64) -> Vec<&str> {
+    /// Marked work under way at that moment, the innermost first.
+    fn open_work(&self, tid: i32, time_ns: u64) -> impl Iterator<Item = &Work> {
         /// Work without an end that began before so many others is taken to have ended.
         const LOOK_BACK: usize = 64;
-        /// Nested deeper is no work that anybody reads of.
+        /// Work is looked for in so many that enclose each other.
         const MOST: usize = 256;
-        let Some(works) = self.works.get(&tid) else { return Vec::new() };
+        let works = self.works.get(&tid).map_or(&[][..], Vec::as_slice);
         let next = works.partition_point(|work| work.start_ns <= time_ns);
         let around = std::iter::successors(next.checked_sub(1), |at| works[*at].parent).take(MOST);
-        let is_open = |at: &usize| {
-            let end_ns = works[*at].end_ns;
-            time_ns < end_ns && (end_ns != u64::MAX || at + LOOK_BACK >= next)
-        };
-        let mut open: Vec<&str> =
-            around.filter(is_open).map(|at| self.work[&tid][works[at].mark].name.as_str()).collect();
-        open.reverse();
-        open
+        let open = around
+            .map(move |at| (at, &works[at]))
+            .filter(move |(at, work)| time_ns < work.end_ns && (work.end_ns != u64::MAX || at + LOOK_BACK >= next));
+        open.map(|(_, work)| work)
     }
 
-    fn marks_between(&self, tid: i32, from_ns: u64, to_ns: u64) -> &[Mark] {
-        let marks = self.work.get(&tid).map_or(&[][..], Vec::as_slice);
-        let marks = &marks[marks.partition_point(|m| m.time_ns <= from_ns)..];
-        &marks[..marks.partition_point(|m| m.time_ns < to_ns)]
+    fn name_of(&self, tid: i32, work: &Work) -> &str {
+        &self.work[&tid][work.mark].name
     }
 
     /// Strictly between.

@@ -19,11 +19,10 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use taut_wakeup::{Policy, Settings, set_policy};
+use taut_wakeup::{Policy, Settings, end_with, set_policy};
 
 use clock::Clock;
 
@@ -73,7 +72,7 @@ struct Common {
     clock: PathBuf,
     /// The process that started this one
     #[arg(long)]
-    parent: u32,
+    parent: i32,
 }
 
 fn main() -> ExitCode {
@@ -89,8 +88,7 @@ fn main() -> ExitCode {
 fn run(part: &Part) -> Result<()> {
     let (Part::Arm { common, .. } | Part::Controller { common, .. }) = part;
     // Nothing is left when the node is gone, however it ended, even before this.
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    ensure!(std::os::unix::process::parent_id() == common.parent, "the simulator's node is gone");
+    end_with(common.parent).context("the simulator's node is gone")?;
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGTERM, stop.clone())?;
     // Ctrl-C reaches the whole group; the main process decides what comes of it.

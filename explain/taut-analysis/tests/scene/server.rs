@@ -37,25 +37,30 @@ pub fn run(arrivals: &[u64], mut service: impl FnMut(usize, u64) -> Service) -> 
             scene.switch(1, sent + 22, 0, R, SERVER).exit(1, sent + 23, SERVER, libc::SYS_read);
             now = sent + 23;
         }
-        scene.stamp(SERVER, now + 2, id, "taken");
-        now += 2;
-        let Service { work, lock_until, preempted } = service(at, now);
-        now += work / 2;
-        if preempted > 0 {
-            scene.switch(1, now, SERVER, R, 30).switch(1, now + preempted, 30, R, SERVER);
-            now += preempted;
-        }
-        if lock_until > now + 4 {
-            now = wait_for_lock(&mut scene, now, lock_until);
-        }
-        now += work - work / 2;
-        scene.stamp(SERVER, now, id, "done");
+        now = handle(&mut scene, now, id, service(at, now + 2));
         latencies.push(now - sent);
         // What it does behind the last stamp.
         free = now + 5;
     }
     scene.event(0, free + 1000, KernelEvent::SchedSwitch, SOURCE, [0, S, 0]);
     (scene, latencies)
+}
+
+/// The server takes the message 2 µs after `now`, and is done with it when this returns.
+pub fn handle(scene: &mut Scene, now: u64, id: u64, service: Service) -> u64 {
+    let Service { work, lock_until, preempted } = service;
+    scene.stamp(SERVER, now + 2, id, "taken");
+    let mut now = now + 2 + work / 2;
+    if preempted > 0 {
+        scene.switch(1, now, SERVER, R, 30).switch(1, now + preempted, 30, R, SERVER);
+        now += preempted;
+    }
+    if lock_until > now + 4 {
+        now = wait_for_lock(scene, now, lock_until);
+    }
+    now += work - work / 2;
+    scene.stamp(SERVER, now, id, "done");
+    now
 }
 
 /// The server wants the lock at `now` and has had it when this returns; the holder lets go at `until`.
